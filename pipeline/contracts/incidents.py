@@ -28,6 +28,7 @@ class IncidentKind(CodeWithSentence):
     )
     UNWRITABLE = auto(), "A file could not be written."
     FUTURE_DAY = auto(), "The record has data of a future day, which are ignored.", _LASTING
+    WRONG_CLOCK = auto(), "The clock of this machine is wrong, so nothing was published."
     RUN_FAILED = auto(), "A run ended with an error."
     NOT_PUBLISHED = auto(), "Nothing could be published."
     DIGEST_NOT_SENT = auto(), "The morning's digest could not be posted to the webhook."

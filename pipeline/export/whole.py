@@ -16,6 +16,7 @@ from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
 from pipeline.export.tables import BY_DAY, Table, described
 from pipeline.home.disk import naming
+from pipeline.warehouse.connection import path_for_duckdb
 from pipeline.warehouse.query import ask
 
 Form = Literal["csv", "parquet"]
@@ -159,7 +160,7 @@ class _Writer:
         query = f'SELECT {", ".join(cells)} FROM main."{table.name}" WHERE {rows}'  # noqa: S608 - our own names
         with naming(file):
             if csv:
-                self.connection.sql(query).write_csv(str(file), timestamp_format=DATETIME)
+                self.connection.sql(query).write_csv(path_for_duckdb(file), timestamp_format=DATETIME)
             else:
-                self.connection.sql(query).write_parquet(str(file), compression="zstd")
+                self.connection.sql(query).write_parquet(path_for_duckdb(file), compression="zstd")
         return resource(file, self.folder, description, schema)

@@ -17,6 +17,11 @@ class Thresholds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    late_after_minutes: int
+    max_clock_error_minutes: int
+    read_seconds_per_page: int
+    read_seconds_per_source: int
+    read_memory_mib: int
     rows_max: int
     flood_factor: int
     warned_loss: float

@@ -21,6 +21,7 @@ from pipeline.home.paths import Home
 from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
 from pipeline.record.incidents import kept_incidents
+from pipeline.refresh.clock import REMEDY, clock_problem
 from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, ask, reader
 
 SHOWN = 5
@@ -74,7 +75,7 @@ def digest_of(home: Home, now: datetime) -> Digest:
 def _publication_lines(home: Home, now: datetime) -> list[str]:
     try:
         with reader(home.published) as connection:
-            return [_published(connection, now.date()), *_moved(connection), *_held(connection)]
+            return [_published(connection, now), *_moved(connection), *_held(connection)]
     except (NotPublishedError, DamagedError) as error:
         return [f"NOT PUBLISHED: {harmless(error)}"]
     except QueryError as error:
@@ -82,10 +83,13 @@ def _publication_lines(home: Home, now: datetime) -> list[str]:
         return [f"NOT READABLE: {other} ({harmless(error)})"]
 
 
-def _published(connection: duckdb.DuckDBPyConnection, today: date) -> str:
+def _published(connection: duckdb.DuckDBPyConnection, now: datetime) -> str:
     row = next(ask(connection, "FROM main.publication").dicts())
     at = f"{row['as_of_time'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    if row["as_of_day"] < today:
+    if row["as_of_time"] > now:
+        wrong = "the clock of this machine is wrong, or was when that was built"
+        return f"PUBLISHED IN THE FUTURE: what people see is of {row['as_of_day']}, built {at}: {wrong}"
+    if row["as_of_day"] < now.date():
         return f"NOT PUBLISHED TODAY: what people see is of {row['as_of_day']}, built {at}"
     return (
         f"Published: {at}; {row['offers_ranked']:,} of {row['offers_latest']:,} current offers are ranked, "
@@ -206,7 +210,8 @@ def _names(sources: Sequence[str]) -> str:
 
 def _broke(home: Home, now: datetime) -> list[str]:
     """Return lines on sources, from the record, which is newer than the file after a failed publication."""
-    rows = [row for row in source_states(home, now.date()).dicts() if row["state"] not in FINE]
+    states = list(source_states(home, now.date(), now=now).dicts())
+    rows = [row for row in states if row["state"] not in FINE]
     never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
     broken = [row for row in rows if row["source"] not in never]
     named = [
@@ -214,8 +219,25 @@ def _broke(home: Home, now: datetime) -> list[str]:
     ]
     others = [row["source"] for row in broken[SHOWN:]]
     more = f"; and {len(others)} more: {', '.join(others)}" if others else ""
-    lines = [f"Broke: {'; '.join(named) or 'no source'}{more}"]
+    lines = [*_silence(states, now.date()), f"Broke: {'; '.join(named) or 'no source'}{more}"]
     return [*lines, f"Never asked: {_names(never)}"] if never else lines
+
+
+def _silence(states: Sequence[dict[str, Any]], today: date) -> list[str]:
+    """Return a line if no source gave prices today, although some were asked or were due."""
+    if any(row["last_accepted_day"] == today for row in states):
+        return []
+    asked = [row["source"] for row in states if row["last_attempt_day"] == today and row["state"] not in FINE]
+    if asked:
+        return [f"NO PRICES TODAY: none of {len(asked)} sources gave any; see whether the network is down"]
+    due = [row["source"] for row in states if row["state"] == "aging"]
+    return [f"NOT ASKED TODAY: {_names(due)}; see whether the run began"] if due else []
+
+
+def _clock(home: Home, now: datetime) -> list[str]:
+    """Return a line if the clock was wrong when today's answers arrived."""
+    problem = clock_problem(home, now.date())
+    return [f"Clock: {problem}: {REMEDY}"] if problem else []
 
 
 def _permissions(home: Home, now: datetime) -> list[str]:
@@ -248,6 +270,7 @@ def _replayed(home: Home, now: datetime) -> list[str]:
 
 _PARTS: Mapping[str, Callable[[Home, datetime], Iterable[str]]] = {
     "Published": _publication_lines,
+    "Clock": _clock,
     "Broke": _broke,
     "Permissions": _permissions,
     "Incidents": _incidents,

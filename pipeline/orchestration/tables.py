@@ -3,7 +3,7 @@ digest, and the plans computed ahead."""
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,7 +23,7 @@ from pipeline.orchestration.keys import (
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.page.write import write_report
 from pipeline.refresh.publishing import publish_day, store_published
-from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
+from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, Level, checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.lineage import Lineage, PublishedTable, table_lineage
 from pipeline.warehouse.plan_grid import TABLE, complete
@@ -84,8 +84,15 @@ def _checked_tables() -> dict[str, dg.AssetKey]:
 checked_tables = _checked_tables()
 
 
+_CONSEQUENCES: Mapping[Level, str] = {
+    "fail": "Such rows stop the publishing.",
+    "error": "Such rows are an error, but the last accepted prices are published.",
+    "warn": "Such rows are a warning.",
+}
+
+
 def _check_spec(check: Check) -> dg.AssetCheckSpec:
-    consequence = "Such rows stop the publishing." if check.level == "fail" else "Such rows are a warning."
+    consequence = _CONSEQUENCES[check.level]
     return dg.AssetCheckSpec(
         check.name,
         asset=checked_tables[check.name],
@@ -98,12 +105,12 @@ def _check_spec(check: Check) -> dg.AssetCheckSpec:
 
 
 def _check_result(result: CheckResult) -> dg.AssetCheckResult:
-    fails = result.check.level == "fail"
+    is_warning = result.check.level == "warn"
     return dg.AssetCheckResult(
         check_name=result.check.name,
         asset_key=checked_tables[result.check.name],
         passed=result.passed,
-        severity=dg.AssetCheckSeverity.ERROR if fails else dg.AssetCheckSeverity.WARN,
+        severity=dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR,
         description="found nothing" if result.passed else result.check.sentence,
         metadata={} if result.passed else {"first rows": _rows(result.columns, result.rows)},
     )

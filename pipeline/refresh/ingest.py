@@ -17,53 +17,26 @@ from pipeline.contracts.capture import Capture, source_result
 from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.listing import Answer, SourceChangedError
-from pipeline.contracts.offer import Built
 from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
-from pipeline.contracts.rates import Rate
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
-from pipeline.gates.reviews import NO_REVIEWS, Reviews, read_reviews
+from pipeline.gates.reviews import Reviews, read_reviews
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
-from pipeline.offers.build import build_offers
 from pipeline.parsing.printable import printable
 from pipeline.record.damage import Damage, RecordError
 from pipeline.record.incidents import report_incident
 from pipeline.record.journal import Journal
 from pipeline.record.mending import mend
 from pipeline.record.records import MAX_RATE_AGE_DAYS, Records
-from pipeline.sources import source_module
+from pipeline.refresh.reading import ReadingStoppedError, read_rates, within_limits
+from pipeline.refresh.reading import read_answers as read_answers
 
 MAX_ERROR_CHARACTERS = 1_000
 MAX_WARNINGS = 20
 MAX_WARNING_CHARACTERS = 300
-
-
-def read_answers(
-    answers: Sequence[Answer],
-    config: SourceConfig,
-    rates: Mapping[str, Rate] | None = None,
-    reviews: Reviews = NO_REVIEWS,
-    *,
-    any_currency: bool = False,
-) -> Built:
-    """Return one source's answers as offers and rejects; see ``build_offers``.
-
-    Raises SourceChangedError for every error in the reader: an answer may contain anything, and one source
-    never stops the others.
-    """
-    try:
-        rows = source_module(config.name).read(answers, config)
-        return build_offers(rows, config, rates, reviews, any_currency=any_currency)
-    except SourceChangedError as changed:
-        raise SourceChangedError(printable(str(changed))) from changed
-    except Exception as error:
-        raise SourceChangedError(
-            f"the {config.name} reader does not understand the answer "
-            f"({type(error).__name__}: {printable(str(error))})"
-        ) from error
 
 
 def read_again(source: str, day: date, home: Home) -> Outcome | None:
@@ -188,7 +161,8 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
     error = capture.error
     if not answers:
         refused = Acceptance(False, error or capture.status)
-        return _outcome(capture, refused, error, failed_here=capture.damaged), None
+        result = SourceResult.FAILED_HERE if capture.damaged else None
+        return _outcome(capture, refused, error, result=result), None
     records, is_rates = Records(home), config.kind == "exchange_rates"
     read = _read_rates if is_rates else partial(_read_offers, read_reviews(home, config.name))
     try:
@@ -201,6 +175,9 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
         refused = Acceptance(False, "the answer could not be read")
         outcome = _outcome(capture, refused, error, changed=True)
         return outcome, None if is_rates else partial(records.write_rejects, capture.day, config.name, [])
+    except ReadingStoppedError as stopped:
+        refused = Acceptance(False, "the answer could not be read within the limits")
+        return _outcome(capture, refused, str(stopped), result=SourceResult.REFUSED_BY_US), None
     except Exception as problem:
         return _failed_here(capture, problem), None
     return _outcome(capture, acceptance, error, counts, changed=acceptance.changed), write
@@ -277,9 +254,8 @@ def _outcome(
     counts: Mapping[str, int] | None = None,
     *,
     changed: bool = False,
-    failed_here: bool = False,
+    result: SourceResult | None = None,
 ) -> Outcome:
-    result = source_result(capture, accepted=acceptance.accepted, changed=changed)
     return Outcome(
         day=capture.day,
         source=capture.source,
@@ -297,7 +273,7 @@ def _outcome(
         retries=capture.retries,
         error=_printable(error),
         observed_at=capture.observed_at,
-        result=SourceResult.FAILED_HERE if failed_here else result,
+        result=result or source_result(capture, accepted=acceptance.accepted, changed=changed),
         code=capture.code,
         replayed=capture.replayed_from is not None,
         **(counts or {}),
@@ -306,7 +282,7 @@ def _outcome(
 
 def _failed_here(capture: Capture, problem: Exception) -> Outcome:
     error = sentence_of(problem)
-    return _outcome(capture, Acceptance(False, error), error, failed_here=True)
+    return _outcome(capture, Acceptance(False, error), error, result=SourceResult.FAILED_HERE)
 
 
 def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
@@ -330,7 +306,7 @@ def _read_rates(config: SourceConfig, capture: Capture, answers: Sequence[Answer
 
     Raises GpufareError if a rate has moved too far; also raises RecordError and the reader's errors.
     """
-    rates = source_module(config.name).read_rates(answers, config)
+    rates = within_limits(read_rates, answers, config)
     before = records.usd_rates(capture.day - timedelta(days=1))
     usd = dict(sorted(rates.usd_per_unit.items()))
     for currency in usd:
@@ -353,7 +329,8 @@ def _read_offers(
     reviews: Reviews, config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
 ) -> _Read:
     """Read prices and judge them. Raises SourceChangedError and RecordError."""
-    built = read_answers(answers, config, records.usd_rates(capture.day), reviews, any_currency=True)
+    rates = records.usd_rates(capture.day)
+    built = within_limits(read_answers, answers, config, rates, reviews, True)
     built, acceptance = judge(
         built,
         answers,

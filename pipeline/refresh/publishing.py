@@ -11,6 +11,8 @@ from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
 from pipeline.record.incidents import report_incident
 from pipeline.record.mending import report_strays
+from pipeline.refresh import clock
+from pipeline.refresh.clock import clock_problem
 from pipeline.refresh.ingest import mend_journal, mend_record
 from pipeline.store.address import store_address
 from pipeline.store.publication import bucket_at
@@ -26,10 +28,16 @@ def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_pr
     """Publish as of ``day``, with ``now`` (UTC) as the time of the build.
 
     Damaged files of the record are set aside, and their days are read again from the archive; damaged and
-    stray files are recorded as incidents. Raises BuildError, after recording the error as an incident.
+    stray files are recorded as incidents. Raises BuildError, after recording the error as an incident, also
+    if the clock of this machine is wrong.
     """
     mend_journal(home)
     strays = report_strays(home)
+    if problem := clock_problem(home, now.date()):
+        report_incident(
+            home, Incident(kind=IncidentKind.WRONG_CLOCK, day=day, reason=problem, remedy=clock.REMEDY)
+        )
+        raise BuildError(f"{problem}: {clock.REMEDY}")
     try:
         report = publish(home, day, now, progress, partial(mend_record, home))
     except BuildError as error:

@@ -111,7 +111,7 @@ class RefreshReport:
             problems = [incident.line() for incident in self.incidents]
             lines += _shown(f"incidents, kept in the table of that name: {len(problems)}", problems)
         if self.published:
-            lines += [f"warning: {warning}" for warning in self.published.warnings]
+            lines += self.published.warnings
             offers = self.published.rows.get("offers_latest", 0)
             lines.append(f"published as of {self.published_day}: {offers} offers")
             if self.replayed:

@@ -3,7 +3,7 @@
 The published file is never read here, so it can be deleted at any time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
@@ -21,7 +21,7 @@ from pipeline.record.damage import Damage, RecordError
 from pipeline.record.incidents import report_incident
 from pipeline.record.months import SCHEMAS
 from pipeline.record.records import Records
-from pipeline.warehouse.checks import CheckResult, run_checks
+from pipeline.warehouse.checks import CheckResult, Level, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history, unknown_sources
 from pipeline.warehouse.lineage import Lineage
@@ -41,8 +41,12 @@ class Report:
 
     @property
     def warnings(self) -> list[str]:
-        """The messages of checks that found rows but do not stop the publication."""
-        return [result.message for result in self.checks if not result.passed]
+        """The messages of checks that found rows but do not stop the publication, the errors first."""
+        found = sorted((each for each in self.checks if not each.passed), key=lambda each: each.check.level)
+        return [f"{_SPOKEN[each.check.level]}: {each.message}" for each in found]
+
+
+_SPOKEN: Mapping[Level, str] = {"fail": "error", "error": "error", "warn": "warning"}
 
 
 SAVED_RANKS = 5

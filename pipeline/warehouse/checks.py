@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import duckdb
 
@@ -13,13 +13,17 @@ from pipeline.warehouse.sql_files import BuildError, scripts
 
 SHOWN_ROWS = 3
 
+Level = Literal["fail", "error", "warn"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A file in sql/checks: its name, level (fail stops publication), what its rows mean, and its query."""
+    """A file in sql/checks: its name, level (rows of a fail check stop the publication, those of an error
+    check do not, and those of a warn check are only a warning), what its rows mean, and its query."""
 
     name: str
-    level: Literal["fail", "warn"]
+    level: Level
     sentence: str
     query: str
 
@@ -60,10 +64,11 @@ def checks() -> list[Check]:
 
 def _check(path: Path) -> Check:
     query = path.read_text(encoding="utf-8")
-    header = re.match(r"-- (fail|warn): (.+)", query)
+    header = re.match(rf"-- ({'|'.join(LEVELS)}): (.+)", query)
     if header is None:
-        raise BuildError(f"sql/checks/{path.name}: the first line must be '-- fail: ...' or '-- warn: ...'")
-    return Check(path.stem, "fail" if header[1] == "fail" else "warn", header[2], query)
+        levels = " or ".join(f"'-- {level}: ...'" for level in LEVELS)
+        raise BuildError(f"sql/checks/{path.name}: the first line must be {levels}")
+    return Check(path.stem, LEVELS[LEVELS.index(header[1])], header[2], query)
 
 
 def run_checks(connection: duckdb.DuckDBPyConnection) -> list[CheckResult]:

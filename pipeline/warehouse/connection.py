@@ -1,12 +1,15 @@
 """Opens databases in UTC, without a progress bar, within a share of the machine's memory, and never over a
 network."""
 
+import atexit
 import os
 import re
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -40,7 +43,7 @@ def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET enable_progress_bar = false")
     connection.execute(f"SET memory_limit = '{_memory_limit(connection)}'")
-    folder = _temporary_folder() if file is None else str(spill_folder(file))
+    folder = _temporary_folder() if file is None else path_for_duckdb(spill_folder(file))
     connection.execute("SET temp_directory = ?", [folder])
     if file is not None:
         connection.execute(f"ATTACH '{quoted(file)}' AS gpufare (STORAGE_VERSION '{STORAGE_VERSION}')")
@@ -78,8 +81,44 @@ def _temporary_folder() -> str:
 
 
 def quoted(path: Path) -> str:
-    """Return a path, escaped for use within single quotes in SQL."""
-    return str(path).replace("'", "''")
+    """Return a path that DuckDB can open, escaped for use within single quotes in SQL."""
+    return path_for_duckdb(path).replace("'", "''")
+
+
+def path_for_duckdb(path: Path) -> str:
+    """Return a path that DuckDB takes literally: the path itself, or one through a link to its folder.
+
+    DuckDB reads a backslash as a slash, expands ``*``, ``?`` and ``[`` in the paths of files that it reads,
+    and accepts only UTF-8.
+    """
+    whole = path.absolute()
+    return str(_link_to(whole.parent) / whole.name if _MISREAD.search(str(whole.parent)) else whole)
+
+
+_MISREAD = re.compile(r"[?*\[\\\ud800-\udfff]")
+
+
+def place_to_build(file: Path, name: str) -> Path:
+    """Return where DuckDB can write a database that then replaces ``file``: under this name in the same
+    folder, or in a new one. DuckDB puts the suffix of its log before the first ``?`` of a path, even if a
+    link hides it."""
+    if "?" not in str(file.parent.resolve()):
+        return file.with_name(name)
+    return _own_folder() / name
+
+
+def _own_folder() -> Path:
+    """Make a folder for temporary files that lasts until this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="gpufare-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def _link_to(folder: Path) -> Path:
+    link = _own_folder() / "folder"
+    link.symlink_to(folder)
+    return link
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import duckdb
 
 from pipeline.catalog.schema import read_table, table_names
 from pipeline.home import paths
-from pipeline.warehouse.connection import connect, transaction
+from pipeline.warehouse.connection import connect, path_for_duckdb, transaction
 from pipeline.warehouse.ddl import create_sql
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_catalog
@@ -23,7 +23,9 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     tables, macros = Lineage(connection).needed(wanted) if wanted else (table_names(), macro_scripts())
     # In one transaction: about 900 statements, each committed alone, would take three times as long.
     with transaction(connection):
-        connection.execute(f"CREATE TYPE main.constant_name AS ENUM ({_CONSTANT_NAMES})", [str(_PARAMETERS)])
+        connection.execute(
+            f"CREATE TYPE main.constant_name AS ENUM ({_CONSTANT_NAMES})", [path_for_duckdb(_PARAMETERS)]
+        )
         run(connection, paths.SQL_DIR / "history" / "tables.sql")
         for name in tables:
             connection.execute(create_sql(read_table(name)))

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import duckdb
 import polars as pl
 
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
@@ -33,6 +34,8 @@ KEPT_DAYS = 30
 CHUNK_DAYS = 31
 CHUNK_ROWS = 500_000
 """The maximum numbers of days and rows per load; after each, days too old for ``offers`` are removed."""
+
+LATE_AFTER = timedelta(minutes=THRESHOLDS.late_after_minutes)
 
 _DERIVED = ("price_history", "price_changes", "market_index")
 """Tables derived from offers day by day, each after the tables that it reads."""
@@ -76,6 +79,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: dat
     memory or disk space runs out or the SQL is wrong.
     """
     connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
+    connection.execute("SET VARIABLE late_after = ?::INTERVAL", [LATE_AFTER])
     changes = _changes(connection, home, day)
     for table in (*JOURNAL_KINDS, "rankings"):
         changed = changes.days(table)

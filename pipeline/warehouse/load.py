@@ -14,6 +14,7 @@ from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.catalog.workloads import workloads
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home import paths
+from pipeline.warehouse.connection import quoted
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -46,7 +47,7 @@ def _load_csv(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         columns = ", ".join(f'"{name}"' for name in next(csv.reader(file)))
     try:
         connection.execute(
-            f"COPY main.{path.stem} ({columns}) FROM '{path}' (HEADER, NULLSTR '', AUTO_DETECT false)"
+            f"COPY main.{path.stem} ({columns}) FROM '{quoted(path)}' (HEADER, NULLSTR '', AUTO_DETECT false)"
         )
     except duckdb.Error as error:
         raise CatalogError(f"catalog/{path.name} does not fit its table: {error}") from error

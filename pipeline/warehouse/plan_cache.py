@@ -22,7 +22,7 @@ from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home import paths
 from pipeline.home.disk import UnwritableError, replacing
 from pipeline.home.paths import Home
-from pipeline.warehouse.connection import connect
+from pipeline.warehouse.connection import connect, place_to_build
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_own
@@ -59,7 +59,7 @@ def edit_kept(home: Home, own: OwnCatalogue, edit: Callable[[Path], None]) -> li
     if no database is cached, and any error that ``edit`` raises. The caller must hold the home's lock."""
     if (kept := kept_file(home, own)) is None:
         raise BuildError(f"there is no prepared database in {home.cache}: publish first")
-    copy = home.published.with_name(f".building-{PREFIX}-{os.getpid()}.duckdb")
+    copy = place_to_build(home.published, f".building-{PREFIX}-{os.getpid()}.duckdb")
     try:
         shutil.copyfile(kept, copy)
         edit(copy)

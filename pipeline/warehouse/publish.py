@@ -9,7 +9,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from filelock import FileLock
@@ -21,6 +21,8 @@ from pipeline.home.paths import Home
 from pipeline.record.incidents import report_incident
 from pipeline.record.records import Records
 from pipeline.warehouse.build import Mend, Report, build
+from pipeline.warehouse.connection import place_to_build
+from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, ask, reader
 from pipeline.warehouse.sql_files import BuildError
 
 
@@ -28,8 +30,10 @@ def publish(
     home: Home, day: date, now: datetime, progress: Progress = no_progress, mend: Mend | None = None
 ) -> Report:
     """Build the database of ``day`` and publish it. Raises the errors of ``build``, and BuildError for
-    problems with the disk; after an error, the old file remains."""
+    problems with the disk or if the published file is of a later time than ``now``; after an error, the old
+    file remains."""
     with _replacing(home, home.published) as file:
+        _require_earlier(home, now)
         home.published.parent.mkdir(parents=True, exist_ok=True)
         _sweep(home.published.parent, ".building-*")
         if home.published.is_dir():  # no file can replace a folder
@@ -53,13 +57,11 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
 def _replacing(home: Home, file: Path) -> Iterator[Path]:
     """Hold the home's lock and yield a temporary path; on leaving, replace the file with the temporary one.
     Raises BuildError for problems with the disk."""
-    temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
+    temporary = place_to_build(file, f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
     try:
         with FileLock(home.lock):
             yield temporary
-            flush(temporary)
-            temporary.replace(file)
-            flush(file.parent)
+            _move(temporary, file)
     except Exception as error:
         if (cause := disk_error(error)) is None:
             raise
@@ -67,7 +69,42 @@ def _replacing(home: Home, file: Path) -> Iterator[Path]:
             str(UnwritableError(Path(cause.filename2 or cause.filename or file), cause))
         ) from error
     finally:
-        _sweep(file.parent, f"{temporary.stem}.*")
+        _sweep(temporary.parent, f"{temporary.stem}.*")
+
+
+def _move(temporary: Path, file: Path) -> None:
+    """Replace ``file`` in one step, also from a temporary file on another disk."""
+    if temporary.parent != file.parent:
+        temporary = Path(shutil.copyfile(temporary, file.with_name(temporary.name)))
+    flush(temporary)
+    temporary.replace(file)
+    flush(file.parent)
+
+
+def _require_earlier(home: Home, now: datetime) -> None:
+    """Raise BuildError if what is published is later than ``now``, as after a refresh that began later but
+    ended sooner, or under a clock that was ahead."""
+    try:
+        with reader(home.published) as connection:
+            ((published,),) = ask(connection, "SELECT as_of_time FROM main.publication").rows
+    except (NotPublishedError, DamagedError, QueryError):
+        return  # there is nothing that people could read
+    if published <= now:
+        return
+    if published <= datetime.now(UTC):
+        why = "a refresh that began later has published; the next one publishes what this one read"
+    else:
+        why = (
+            "set the clock of this machine or, if the clock is right, move that file away, and then run "
+            "`gpufare refresh`"
+        )
+    times = (
+        f"{published.astimezone(UTC):{_TIME}} UTC, later than this build of {now.astimezone(UTC):{_TIME}} UTC"
+    )
+    raise BuildError(f"{home.published} is of {times}: {why}")
+
+
+_TIME = "%Y-%m-%d %H:%M:%S"
 
 
 def _move_folder_aside(home: Home) -> None:

@@ -21,6 +21,34 @@ _failures AS (
     GROUP BY source
 ),
 
+-- When each source was first asked on each day. What was replayed later says nothing about the usual time.
+_begun AS (
+    SELECT source, day, min(try_strptime(attempt, '%Y%m%dT%H%M%S.%fZ')) AS first_at
+    FROM _attempts
+    WHERE try_strptime(attempt, '%Y%m%dT%H%M%S.%fZ')::DATE = day
+    GROUP BY source, day
+),
+
+-- The next day's attempt is due at the latest of the usual times, so that one more, early, moves nothing.
+_usual AS (
+    SELECT source, max(first_at - day::TIMESTAMP) AS time_of_day
+    FROM (
+        SELECT *
+        FROM _begun
+        QUALIFY row_number() OVER (PARTITION BY source ORDER BY day DESC) <= 3
+    )
+    GROUP BY source
+),
+
+-- Once half as many sources as on the day before have been asked, the others were due as well.
+_today AS (
+    SELECT median(first_at) FILTER (day = getvariable('as_of_day')::DATE) AS begun_at
+    FROM _begun
+    WHERE day = getvariable('as_of_day')::DATE
+        OR day = (SELECT max(b.day) FROM _begun AS b WHERE b.day < getvariable('as_of_day')::DATE)
+    HAVING 3 * count(*) FILTER (day = getvariable('as_of_day')::DATE) >= count(*)
+),
+
 _off_now AS (
     SELECT
         unnest(getvariable('sources_off')::VARCHAR[]) AS source,
@@ -65,6 +93,16 @@ SELECT
     a.day AS last_attempt_day,
     a.accepted AS last_attempt_accepted,
     a.status AS last_status,
+    -- Without a usual time, an attempt is due by the end of the next day.
+    to_timestamp(epoch(least(
+        coalesce(
+            a.day + INTERVAL 1 DAY + u.time_of_day + getvariable('late_after')::INTERVAL,
+            a.day + INTERVAL 2 DAY
+        ),
+        CASE WHEN a.day < getvariable('as_of_day')::DATE
+            THEN t.begun_at + getvariable('late_after')::INTERVAL
+        END
+    ))) AS attempt_due,
     CASE
         WHEN a.accepted AND coalesce(o.last_accepted_day < a.day, TRUE)
             THEN 'accepted_prices_missing'
@@ -87,3 +125,5 @@ LEFT JOIN _attempts AS a ON a.source = s.source AND a.place = 1
 LEFT JOIN _off_now AS n ON n.source = s.source
 LEFT JOIN _failures AS f ON f.source = s.source AND a.status <> 'needs_permission' AND n.source IS NULL
 LEFT JOIN _accepted AS o ON o.source = s.source
+LEFT JOIN _usual AS u ON u.source = s.source
+LEFT JOIN _today AS t ON TRUE

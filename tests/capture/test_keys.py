@@ -1,15 +1,18 @@
 """Keys: sent to their own host only, and kept out of everything that is stored, shown or logged."""
 
 import hashlib
+import html
 import json
 import logging
+from base64 import b64decode, b64encode, urlsafe_b64encode
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.response import RequestFailedError
-from pipeline.capture.http.secrets import Secrets, placeholders
+from pipeline.capture.http.secrets import KeyStaysError, Secrets, placeholders
 from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.listing import Request
@@ -22,7 +25,33 @@ ACME, CDN = "prices.acme.example", "cdn.acme.example"
 KEY = "k3y/0f+the test&"
 IN_A_URL = "k3y%2F0f%2Bthe%20test%26"
 OF_A_FORM = "k3y%2F0f%2Bthe+test%26"
-SPELLINGS = (KEY, IN_A_URL, "k3y/0f%2Bthe%20test%26", OF_A_FORM, "k3y\\/0f+the test&", "k3y/0f+the test&amp;")
+DECIMAL = "".join(f"&#{ord(each)};" for each in KEY)
+SCRIPT = "".join(f"\\u{ord(each):04x}" for each in KEY)
+SPELLINGS = (
+    KEY,
+    IN_A_URL,
+    "k3y/0f%2Bthe%20test%26",
+    OF_A_FORM,
+    IN_A_URL.lower(),
+    "".join(f"%{ord(each):02x}" for each in KEY),
+    quote(quote(IN_A_URL)),
+    "k3y\\/0f+the test&",
+    SCRIPT,
+    SCRIPT.upper().replace("U", "u"),
+    SCRIPT.replace("\\", "\\\\"),
+    "".join(f"\\x{ord(each):02X}" for each in KEY),
+    "".join(f"\\u{{{ord(each):x}}}" for each in KEY),
+    "k3y/0f+the test&amp;",
+    "k3y&sol;0f&plus;the test&AMP",
+    DECIMAL,
+    DECIMAL.replace("#", "#000").replace(";", ""),
+    html.escape(html.escape(DECIMAL)),
+    "".join(f"&#x{ord(each):x};" for each in KEY),
+    "".join(f"&#X00{ord(each):X};" for each in KEY),
+    "&#107;3y%2f0f\\u002bthe&#x20;test&amp;amp;",
+    KEY.encode().hex(),
+    KEY.encode().hex().upper(),
+)
 ASK = {
     "url": f"https://{ACME}/gpus?key=${{ACME_KEY}}",
     "method": "POST",
@@ -59,6 +88,49 @@ def test_keys_are_filled_in_and_taken_out() -> None:
         **{name.lower(): "[redacted]" for name in sensitive},
         "x-echo": "${ACME_KEY}",
     }
+
+
+@pytest.mark.parametrize("before", ["", "u:", "us:", "use:"])
+@pytest.mark.parametrize("after", ["", "!", "!!"])
+def test_keys_are_taken_out_of_base64(before: str, after: str) -> None:
+    """At any place among its groups of three bytes; at each end, less than a byte of the key is left."""
+    secrets = Secrets({"ACME_KEY": KEY + "?>"}, ["ACME_KEY"])
+    for encode in (b64encode, urlsafe_b64encode):
+        sent = encode(f"{before}{KEY}?>{after}".encode()).decode()
+        for spelled in (sent, quote(sent, safe=""), sent.replace("/", "\\/")):
+            begin, _, end = secrets.redact(spelled).partition("${ACME_KEY}")
+            end = unquote(end)
+            assert (begin, end) == (sent[: len(begin)], sent[len(sent) - len(end) :])
+            assert b64decode(begin[: len(begin) // 4 * 4]) == before.encode()[: len(begin) // 4 * 3]
+            assert len(begin) <= -(-len(before) * 4 // 3)
+            assert len(end.rstrip("=")) <= -(-len(after) * 4 // 3) + 1
+    unrelated = b64encode(b"k3y/0f+the TEST?>").decode()
+    assert secrets.redact(unrelated) == unrelated
+
+
+def test_an_answer_whose_key_cannot_be_taken_out_is_refused() -> None:
+    """Such as one in UTF-16, or escaped in ways that no single pattern covers."""
+    secrets = Secrets({"ACME_KEY": KEY}, ["ACME_KEY"])
+    layers = quote(html.escape(html.escape(SCRIPT)).replace("\\", "&bsol;").replace("u", "&#117;"))
+    for body in (*(KEY.encode(each) for each in ("utf-16", "utf-16-be", "utf-32")), layers.encode()):
+        with pytest.raises(KeyStaysError):
+            secrets.redact_bytes(body)
+        assert secrets.contains_secret(body)
+    assert secrets.redact(layers) == "[redacted]"
+    harmless = "\ud800 &#xD800; &#9999999999; %zz \\u{9999999} \\x &nothing; 50% \\"
+    assert secrets.redact(harmless) == harmless
+    assert secrets.redact_bytes(b"\xff\0%") == b"\xff\0%"
+
+
+def test_an_answer_in_another_encoding_is_not_stored(
+    capture: Capturing, site: Site, archive: Archive
+) -> None:
+    site.say(ACME, "/gpus", Reply(200, json.dumps({"you sent": KEY}).encode("utf-16")))
+    captured = capture(source(**KEYED), module(), {"ACME_KEY": KEY})
+    assert codes(captured) == ["redaction_failed"]
+    assert captured.error is not None
+    assert "it contains a key, encoded in a way that cannot be taken out" in captured.error
+    assert bodies(archive, captured) == []
 
 
 def test_a_key_is_sent_and_stands_nowhere_else(

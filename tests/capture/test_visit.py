@@ -104,6 +104,15 @@ def test_what_is_asked_in_which_order(capture: Capturing, site: Site) -> None:
     assert optional == [[False, True, True]] * 2
 
 
+def test_the_date_and_the_age_of_each_answer_are_kept(capture: Capturing, site: Site) -> None:
+    """Also if the request failed: they tell whether the clock of this machine is right."""
+    site.say(ACME, "/a", Reply(200, b"{}", JSON | {"age": "60"}))  # the server itself adds the date
+    site.say(ACME, "/b", Reply(404, b"no", {"age": "60"}))
+    for entry in capture(asking("a", "b"), module()).entries:
+        assert entry.headers["age"] == "60"
+        assert entry.headers["date"].endswith(" GMT")
+
+
 def test_host_that_limits_requests_is_not_asked_again_in_the_run(capture: Capturing, site: Site) -> None:
     """Other hosts are, also in place of it."""
     elsewhere = Request(f"https://{OTHER}/c")

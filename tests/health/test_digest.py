@@ -19,6 +19,7 @@ from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents, report_incident
 from pipeline.record.journal import Journal
 from tests.conftest import gpufare
+from tests.health.test_source_states import asked, write
 from tests.scenario import BAD, GOOD, HOSTILE, MENDED, Scenario, noon
 
 HERE = Path(__file__).parent
@@ -45,6 +46,34 @@ def test_a_digest_after_a_night_without_a_publication_begins_with_that(
     damaged.published.parent.mkdir(parents=True)
     damaged.published.write_text("not a database")
     assert re.match("NOT PUBLISHED: .* cannot be read", digest_of(damaged, noon(NEXT)).lines[0])
+
+
+def test_a_morning_without_a_run_is_told(tmp_path: Path) -> None:
+    """Even if the night's publication took place."""
+    home, morning = Home(tmp_path), noon(NEXT)
+    for at, accepted in ((morning - timedelta(days=1, hours=2), True), (morning - timedelta(days=1), False)):
+        write(home, asked("lambda", at, accepted=accepted))
+    write(home, asked("linode", morning - timedelta(days=1)))
+    before, late = (digest_of(home, morning - timedelta(hours=each)).lines for each in (3, -1))
+    failed = f"no table (since {MENDED}); its prices of {MENDED} stay in the rankings until 2026-08-31"
+    assert f"Broke: lambda failing: {failed}" in before
+    (line,) = (line for line in late if line.startswith("Broke"))
+    assert "NOT ASKED TODAY: linode; see whether the run began" in late
+    assert line.startswith(
+        f"Broke: lambda failing: not asked since {MENDED}, when it failed: {failed}; "
+        f"linode aging: not asked since {MENDED}; "
+    )
+
+
+def test_a_morning_without_any_prices_is_told(tmp_path: Path) -> None:
+    home, morning = Home(tmp_path), noon(NEXT)
+    names = ("lambda", "linode")
+    write(home, *(asked(name, morning - timedelta(days=1)) for name in names))
+    write(home, *(asked(name, morning, accepted=False) for name in names))
+    silence = "NO PRICES TODAY: none of 2 sources gave any; see whether the network is down"
+    assert silence in digest_of(home, morning).lines
+    write(home, asked("verda", morning))
+    assert silence not in digest_of(home, morning).lines
 
 
 def test_prices_kept_out_of_the_rankings_are_counted_by_reason(copy_of: Callable[..., Home]) -> None:
@@ -158,6 +187,21 @@ def test_an_address_that_cannot_be_used_is_not_shown(tmp_path: Path) -> None:
     }
     told = {each: send_digest(Home(tmp_path), QUIET, {WEBHOOK_VARIABLE: f" {each}"}) for each in addresses}
     assert told == {each: f"the digest was not posted: {reason}" for each, reason in addresses.items()}
+
+
+def test_the_command_writes_nothing_unless_it_posts(copy_of: Callable[..., Home], tmp_path: Path) -> None:
+    """Not even into a home with damage, which a refresh would mend, or with none of its folders."""
+    home = copy_of(MENDED)
+    next(home.record.rglob("*.parquet")).write_bytes(b"cut")
+    report_incident(home, Incident(kind=IncidentKind.RUN_FAILED, reason="no", remedy="look"))
+    for each in (home, Home(tmp_path / "empty")):
+        before = {path: (path.stat(), path.is_dir() or path.read_bytes()) for path in each.root.rglob("*")}
+        assert gpufare("digest", home=each).returncode == 0
+        after = {path: (path.stat(), path.is_dir() or path.read_bytes()) for path in each.root.rglob("*")}
+        assert {path: (found[0].st_mtime_ns, found[1]) for path, found in after.items()} == {
+            path: (found[0].st_mtime_ns, found[1]) for path, found in before.items()
+        }
+    assert not (tmp_path / "empty").exists()
 
 
 def test_the_command_prints_the_digest_and_posts_it(

@@ -3,6 +3,7 @@
 import json
 import os
 from datetime import UTC, date, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pipeline.record.incidents import report_incident
 from pipeline.record.journal import Journal
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
+from pipeline.refresh.clock import REMEDY
 from tests.conftest import gpufare
 from tests.homes import PAGES
 from tests.refresh.faulty_server import FaultyServer, says
@@ -168,6 +170,17 @@ def test_a_clock_may_be_behind_by_five_minutes(home: Home) -> None:
     ((level, _, what, remedy),) = look(home, now=began - timedelta(minutes=5, seconds=1))["clock"]
     assert (level, remedy) == ("fail", "set the clock of this machine, or find out when it was wrong")
     assert what.endswith(f", but a capture of runpod began at {began:%Y-%m-%d %H:%M}")
+
+
+def test_a_clock_must_agree_with_the_dates_of_the_answers(home: Home) -> None:
+    writer = Archive(home.archive).start("lambda", TODAY)
+    headers = {"date": format_datetime(NOW - timedelta(hours=3), usegmt=True)}
+    writer.add(Entry(url="https://a.example", observed_at=NOW, headers=headers), None)
+    writer.finish()
+    problem = (
+        f"the clock of this machine was 3.0 hours ahead on {TODAY}, by the dates in the answers of 1 source"
+    )
+    assert look(home, now=datetime.now(UTC))["clock"] == [("fail", "", problem, REMEDY)]
 
 
 def test_a_sample_is_reported_as_one_and_all_finds_everything(home: Home) -> None:

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from pipeline.capture.archive import ID_FORMAT
+import pytest
+
+from pipeline.capture.archive import ID_FORMAT, Archive
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.outcome import Outcome, SourceResult
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.health.source_states import source_states, why_text
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
@@ -16,6 +20,7 @@ from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.query import ask
 from tests.scenario import BAD, GOOD, MENDED, SOURCES, Scenario
+from tests.sources.helpers import read_sample
 
 SHARED = "source, title, state, last_attempt_day, last_accepted_day, age_days, offers, offers_ranked"
 NOBODY: Mapping[str, str] = {}
@@ -122,6 +127,77 @@ def test_without_an_attempt_the_published_state_follows_the_terms() -> None:
         query = "SELECT source, state, why FROM main.source_health WHERE source IN ('crusoe', 'nebius')"
         rows = ask(connection, f"{query} ORDER BY source").rows
     assert rows == [("crusoe", "needs_permission", "terms_forbid"), ("nebius", "not_asked", None)]
+
+
+MORNING = datetime(2026, 8, 25, 6, tzinfo=UTC)
+"""The usual time of the outcomes below."""
+
+
+def asked(source: str, at: datetime, *, accepted: bool = True) -> Outcome:
+    """The outcome of an attempt at a time, on its day."""
+    result = SourceResult.FRESH if accepted else SourceResult.CHANGED
+    facts: dict[str, Any] = {"status": "captured", "result": result, "accepted": accepted, "requests": 1}
+    facts |= {"reason": None if accepted else "no table", "error": None}
+    return Outcome(day=at.date(), source=source, attempt=f"{at:{ID_FORMAT}}", **facts)
+
+
+def write(home: Home, *outcomes: Outcome) -> None:
+    """Record outcomes, and one offer for each accepted one."""
+    offers = [read_sample(name).offers[:1] for name in ("lambda", "linode", "verda")]
+    first = {each[0].source: each for each in offers}
+    for outcome in outcomes:
+        Records(home).write_outcome(outcome)
+        if outcome.accepted:
+            Records(home).write_accepted(outcome.day, outcome.source, first[outcome.source])
+
+
+def state_at(home: Home, source: str, now: datetime) -> tuple[str, str | None]:
+    (row,) = (row for row in source_states(home, now.date(), {}, now=now).dicts() if row["source"] == source)
+    return row["state"], row["why"]
+
+
+def test_a_source_that_is_not_asked_at_its_usual_time_is_not_current(tmp_path: Path) -> None:
+    """It is before that time. An attempt more, before or after the usual one, moves nothing."""
+    home, day = Home(tmp_path), timedelta(days=1)
+    write(home, *(asked("lambda", MORNING - n * day) for n in (3, 2, 1)))
+    write(home, asked("lambda", MORNING), asked("lambda", MORNING + timedelta(hours=9)))
+    write(home, asked("linode", MORNING - day), asked("linode", MORNING - timedelta(hours=3)))
+    write(home, asked("linode", MORNING), asked("linode", MORNING + timedelta(minutes=30), accepted=False))
+    late = MORNING + day + timedelta(minutes=THRESHOLDS.late_after_minutes)
+    moment = timedelta(microseconds=1)
+    failed_why = f"no table (since {MORNING.date()})"
+    stay = f"its prices of {MORNING.date()} stay in the rankings until {MORNING.date() + 7 * day}"
+    assert state_at(home, "lambda", late - moment) == ("current", None)
+    assert state_at(home, "linode", late - moment) == ("failing", f"{failed_why}; {stay}")
+    assert state_at(home, "lambda", late) == ("aging", f"not asked since {MORNING.date()}; {stay}")
+    why = f"not asked since {MORNING.date()}, when it failed: {failed_why}; {stay}"
+    assert state_at(home, "linode", late) == ("failing", why)
+
+
+def test_once_the_others_are_asked_a_source_is_due(tmp_path: Path) -> None:
+    """Even if its own last attempt was late in the day. A refresh of a single source makes no other due."""
+    home, day = Home(tmp_path), timedelta(days=1)
+    write(home, asked("lambda", MORNING + timedelta(hours=14)))
+    write(home, *(asked(name, MORNING) for name in ("linode", "verda")))
+    write(home, asked("linode", MORNING + day - timedelta(hours=4)))
+    late = MORNING + day + timedelta(minutes=THRESHOLDS.late_after_minutes)
+    assert state_at(home, "verda", late - timedelta(minutes=1))[0] == "current"
+    write(home, asked("verda", MORNING + day))
+    assert state_at(home, "lambda", late - timedelta(hours=3))[0] == "current"
+    assert state_at(home, "lambda", late)[0] == "aging"
+
+
+@pytest.mark.parametrize("died", ["while it was asked", "before it was read"])
+def test_a_visit_of_a_run_that_died_is_named(died: str, tmp_path: Path) -> None:
+    home, now = Home(tmp_path), datetime.now(UTC)
+    write(home, asked("lambda", now - timedelta(days=1, hours=1)))
+    writer = Archive(home.archive).start("lambda", now.date())
+    if died == "before it was read":
+        writer.finish("failed")
+    state, why = state_at(home, "lambda", now)
+    words = "was interrupted" if died == "while it was asked" else "was not read: the run ended before"
+    assert state == "aging"
+    assert f"its visit of {now:%Y-%m-%d %H:%M} UTC {words}" in str(why)
 
 
 FAILING = {

@@ -16,6 +16,9 @@ CHECKS = {path.stem: path for path in sorted((paths.SQL_DIR / "checks").glob("*.
 
 # For each check a statement that violates it.
 BREAKAGES = {
+    "a_source_answered_today": "UPDATE main.source_health SET "
+    "last_attempt_day = getvariable('as_of_day')::DATE, "
+    "last_accepted_day = getvariable('as_of_day')::DATE - 1",
     "cost_parameters_are_complete": "DELETE FROM main.cost_parameters WHERE name = 'image_gb'; "
     "INSERT INTO main.cost_parameters VALUES ('image_gb', 1, 'GB', 'source:a', 'a test', NULL)",
     "cost_parameters_name_known_sources": "UPDATE main.cost_parameters SET applies_to = 'source:nobody'",
@@ -44,6 +47,9 @@ BREAKAGES = {
     "sequences_suit_the_model": "UPDATE main.models SET max_context = 1024",
     "sizes_are_known": "UPDATE main.offers_latest SET size_evidence = 'assumed'",
     "sources_are_not_stale": "UPDATE main.source_health SET last_accepted_day = DATE '2026-08-14'",
+    "sources_were_asked": "UPDATE main.source_health SET "
+    "last_attempt_day = getvariable('as_of_day')::DATE - 1, "
+    "attempt_due = getvariable('as_of_time')::TIMESTAMPTZ",
     "totals_are_the_sum_of_their_parts": "UPDATE main.cheapest_gpu_per_workload SET egress_usd = 99",
     "workloads_can_be_planned": "UPDATE main.workloads SET model = 'nobody'",
 }
@@ -77,7 +83,7 @@ def test_each_check_finds_nothing_until_something_is_wrong(sound: duckdb.DuckDBP
     assert BREAKAGES.keys() == CHECKS.keys() - others
     for check in BREAKAGES:
         query = CHECKS[check].read_text(encoding="utf-8")
-        assert re.match(r"-- (fail|warn): [a-z]", query), check
+        assert re.match(r"-- (fail|error|warn): [a-z]", query), check
         assert sound.execute(query).fetchall() == [], check
         with broken(sound, check):
             assert sound.execute(query).fetchall() != [], check

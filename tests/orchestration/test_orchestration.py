@@ -210,10 +210,15 @@ def test_tables_the_report_and_the_digest_are_made_whatever_failed(
     assert published.checked.keys() == {check.name for check in checks()}
     labels = published.checked["labels_are_understood"]
     assert (labels.passed, labels.severity.value) == (False, "WARN")
+    answered = published.checked["a_source_answered_today"]
+    assert (answered.passed, answered.severity.value) == (False, "ERROR")  # as when the network is down
+    due = published.checked["sources_were_asked"]
+    assert (due.passed, due.severity.value) == (False, "WARN")
     with reader(home.published) as connection:
         assert ask(connection, "SELECT as_of_day FROM main.publication").rows == [(TODAY,)]
     digest = dagster.run([morning_digest], home).metadata("morning")
-    assert "linode stale: 13 of 13 prices are not between 0.2 and 12 USD" in digest["Broke"]
+    failed = f"not asked since {BAD}, when it failed: 13 of 13 prices are not between 0.2 and 12 USD"
+    assert f"linode stale: {failed}" in digest["Broke"]
     assert digest["Digest"] == "no webhook is set in GPUFARE_WEBHOOK_URL"
     assert dagster.run([report], home).success
     assert (home.report / "index.html").exists()

@@ -12,17 +12,14 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
-from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import bounded_warnings, record_day
-from pipeline.sources import linode
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from tests.homes import PAGES
-from tests.sources.helpers import answer, page
 from tests.warehouse.full_load import load_record
 
 DAY = date(2026, 8, 22)
@@ -159,20 +156,3 @@ def test_warnings_are_bounded_in_number_and_length() -> None:
     assert bounded_warnings(["a\x1bb", "x" * 300]) == ("a\ufffdb", "x" * 300)
     assert bounded_warnings(["x" * 301] * 21) == (*20 * ("x" * 299 + "…",), "and 1 more warnings")
     assert bounded_warnings(["x"] * 20) == ("x",) * 20
-
-
-# ------------------------------------------------------------------ answers that are not understood
-
-
-def test_a_reader_that_breaks_fails_only_its_source(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def breaks(*_: object) -> None:
-        raise AttributeError("no \x1b[31m here")
-
-    monkeypatch.setattr(linode, "read", breaks)
-    writer, given = Archive(home.archive).start("linode", DAY), answer(page("linode", "types.json"))
-    writer.add(Entry(url=given.url, observed_at=given.observed_at, outcome="ok"), given.body)
-    outcome = record_day(source_config("linode"), DAY, [writer.finish()], home)
-    assert outcome.error == (
-        "the linode reader does not understand the answer (AttributeError: no \ufffd[31m here)"
-    )
-    assert (outcome.reason, outcome.result) == ("the answer could not be read", "changed")

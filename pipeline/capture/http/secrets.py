@@ -1,14 +1,13 @@
 """Keys from the environment: filled into requests last, and kept out of everything written or shown."""
 
-import html
-import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 from pipeline.capture.http.proxy_settings import PROXY_VARIABLE, secrets_of_proxy
 from pipeline.capture.http.response import RequestFailedError
+from pipeline.capture.http.spellings import decoded, patterns_of
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
 
@@ -28,12 +27,18 @@ _SENSITIVE_HEADERS = frozenset(
     }
 )
 
+_REDACTED = "[redacted]"
+
 _SHORTEST_SECRET = 6  # a shorter value would match everywhere, and is not a key
 
 
 def placeholders(environment: Mapping[str, str], key_names: Collection[str]) -> dict[str, str]:
     """Map each key that is set to its ``${NAME}``; a blank key counts as not set."""
     return {name: f"${{{name}}}" for name in key_names if environment.get(name, "").strip()}
+
+
+class KeyStaysError(Exception):
+    """A key cannot be taken out of an answer, which must therefore not be stored."""
 
 
 class Secrets:
@@ -46,16 +51,20 @@ class Secrets:
 
     def __init__(self, environment: Mapping[str, str], key_names: Collection[str]) -> None:
         self._values = {name: environment.get(name, "").strip() for name in key_names}
-        spellings = {
-            (spelling, f"${{{name}}}")
+        hidden = {
+            (value, f"${{{name}}}".encode())
             for name, value in (
                 *self._values.items(),
                 *((PROXY_VARIABLE, text) for text in secrets_of_proxy(environment)),
             )
             if len(value) >= _SHORTEST_SECRET
-            for spelling in _spellings(value)
         }
-        self._places_by_spelling = dict(sorted(spellings, key=lambda pair: (-len(pair[0]), pair)))
+        # Longest first, as a key may contain another.
+        self._patterns = [
+            (pattern, place)
+            for value, place in sorted(hidden, key=lambda pair: (-len(pair[0]), pair))
+            for pattern in patterns_of(value)
+        ]
 
     @staticmethod
     def names_in(text: str) -> frozenset[str]:
@@ -85,32 +94,41 @@ class Secrets:
         return _PLACE.sub(value_at, text)
 
     def redact(self, text: str) -> str:
-        """Return a string with every key replaced by its placeholder."""
-        for spelling, place in self._places_by_spelling.items():
-            text = text.replace(spelling, place)
-        return text
+        """Return a string with every key replaced by its placeholder; all of it is replaced if it still
+        contains a key that is encoded more than once."""
+        body = text.encode("utf-8", "surrogatepass")
+        try:
+            return self.redact_bytes(body).decode("utf-8", "surrogatepass")
+        except KeyStaysError:
+            return _REDACTED
 
     def redact_bytes(self, body: bytes) -> bytes:
-        """Return the bytes with every key replaced by its placeholder."""
-        for spelling, place in self._places_by_spelling.items():
-            body = body.replace(spelling.encode(), place.encode())
+        """Return the bytes with every key replaced by its placeholder, in whatever way a page spells it.
+
+        Raises KeyStaysError if a key would stay, for example in UTF-16 or in several encodings at once.
+        """
+        body = self._replaced(body)
+        if self._patterns and (inner := decoded(body)) != body and self._replaced(inner) != inner:
+            raise KeyStaysError("it contains a key, encoded in a way that cannot be taken out")
+        return body
+
+    def _replaced(self, body: bytes) -> bytes:
+        for pattern, place in self._patterns:
+            body = pattern.sub(place, body)
         return body
 
     def redact_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Return an answer's headers in storable form: with lower-case names and without cookies or keys."""
         return {
-            name.lower(): "[redacted]" if name.lower() in _SENSITIVE_HEADERS else self.redact(value)
+            name.lower(): _REDACTED if name.lower() in _SENSITIVE_HEADERS else self.redact(value)
             for name, value in headers.items()
         }
 
     def contains_secret(self, *texts: str | bytes) -> bool:
         """True if a key occurs in any of the ``texts``."""
-        as_bytes = [text.encode() if isinstance(text, str) else text for text in texts]
-        return any(spelling.encode() in text for spelling in self._places_by_spelling for text in as_bytes)
-
-
-def _spellings(value: str) -> tuple[str, ...]:
-    """Return the ways in which a value may be spelled in a URL, a JSON string or a page."""
-    in_json = json.dumps(value)[1:-1]
-    in_address = (quote(value), quote(value, safe=""), quote_plus(value))
-    return (value, *in_address, in_json, in_json.replace("/", "\\/"), html.escape(value))
+        return any(
+            self._replaced(each) != each
+            for text in texts
+            for body in [text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text]
+            for each in (body, decoded(body))
+        )

@@ -11,6 +11,7 @@ from pipeline.capture.archive import Archive, began_at
 from pipeline.health.doctor.finding import Examination, Finding
 from pipeline.home.disk import disk_error_text, existing
 from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.refresh.clock import REMEDY, clock_problem
 
 REBUILT = frozenset({"published", "cache", "report"})
 """Folders that do not grow day by day."""
@@ -93,7 +94,8 @@ def used_bytes(folder: Path) -> int:
 
 
 def clock(x: Examination) -> list[Finding]:
-    """Check the clock against the archive: no capture may have begun in the future."""
+    """Check the clock against the archive: no capture may have begun in the future, and today's answers must
+    be dated as this clock is."""
     archive, now = Archive(x.home.archive), f"{x.now:{MINUTE}} UTC"
     for source in archive.sources():
         folders = (path for day in archive.days(source)[-1:] for path in archive.capture_folders(source, day))
@@ -102,4 +104,6 @@ def clock(x: Examination) -> list[Finding]:
             what = f"the clock says {now}, but a capture of {source} began at {newest:{MINUTE}}"
             remedy = "set the clock of this machine, or find out when it was wrong"
             return [Finding("fail", what, remedy=remedy)]
+    if problem := clock_problem(x.home, x.now.date()):
+        return [Finding("fail", problem, remedy=REMEDY)]
     return [Finding("ok", f"{now}, and no capture is later")]

@@ -331,8 +331,11 @@ function sourceState(source) {
   if (source.no_permission) return `off: ${source.no_permission}`;
   if (source.missing_key) return `needs a key: ${source.missing_key}`;
   if (source.last_accepted_day === null) return source.last_error ? `failing: ${errorOf(source)}` : "never asked";
-  if (source.last_attempt_accepted === false) return el("span", { class: "warn" }, `failing: ${errorOf(source)}`);
-  if (ageDays(source.last_accepted_day) > source.stale_after_days) return el("span", { class: "warn" }, "stale");
+  const isOverdue = source.attempt_due_ms !== null && Date.now() > source.attempt_due_ms;
+  const notAsked = isOverdue ? `not asked since ${source.last_attempt_day}` : "";
+  if (source.last_attempt_accepted === false) return el("span", { class: "warn" }, `failing: ${notAsked ? `${notAsked}, when it failed: ` : ""}${errorOf(source)}`);
+  if (ageDays(source.last_accepted_day) > source.stale_after_days) return el("span", { class: "warn" }, notAsked ? `stale: ${notAsked}` : "stale");
+  if (isOverdue) return el("span", { class: "warn" }, notAsked);
   return el("span", { class: "good" }, "current");
 }
 
