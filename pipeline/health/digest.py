@@ -97,13 +97,20 @@ def _published(connection: duckdb.DuckDBPyConnection, now: datetime) -> str:
     )
 
 
-_MOVED = """
+_CHANGED = """
 SELECT gpu_id, price_kind, term_days, source, previous_usd_per_gpu_hour AS before, usd_per_gpu_hour AS after,
     change_share, count(*) OVER () AS changes
 FROM main.price_changes
-WHERE day = (SELECT as_of_day FROM main.publication)
-ORDER BY abs(change_share) DESC, gpu_id, source
+WHERE day = (SELECT as_of_day FROM main.publication) AND change = ?
+ORDER BY abs(change_share) DESC, gpu_id, source, price_kind, term_days
 LIMIT ?
+"""
+
+_LOST = """
+SELECT source, lost
+FROM main.capture_outcomes
+WHERE day = (SELECT as_of_day FROM main.publication) AND stands AND lost IS NOT NULL
+ORDER BY source
 """
 
 _CHEAPEST_MOVED = """
@@ -125,6 +132,9 @@ SELECT a.workload, a.gpu_count || ' x ' || a.gpu || ' at ' || a.source AS now,
     a.total_usd AS after, b.total_usd AS before, count(*) OVER () AS changes
 FROM _first AS a
 JOIN _before AS b USING (workload)
+-- A source that failed today gives no news: neither its price nor the one that took its place.
+JOIN main.source_health AS s ON s.source = a.source AND s.last_accepted_day = a.day
+JOIN main.source_health AS t ON t.source = b.source AND t.last_accepted_day = a.day
 WHERE a.day = (SELECT as_of_day FROM main.publication)
     AND (a.total_usd, a.gpu, a.gpu_count, a.source) <> (b.total_usd, b.gpu, b.gpu_count, b.source)
 ORDER BY abs(a.total_usd / b.total_usd - 1) DESC, a.workload
@@ -142,15 +152,24 @@ def _moved(connection: duckdb.DuckDBPyConnection) -> list[str]:
     (earlier,) = ask(connection, _EARLIER_DAYS).rows[0]
     if earlier is None:
         return ["Moved: no earlier day to compare with"]
-    prices = [(row["changes"], _price_moved(row)) for row in ask(connection, _MOVED, [SHOWN]).dicts()]
+    moved, gone = (ask(connection, _CHANGED, [what, SHOWN]) for what in ("moved", "no_longer_listed"))
+    prices = [(row["changes"], _price_moved(row)) for row in moved.dicts()]
+    unlisted = [(row["changes"], f"{_named(row)} ({price_text(row['before'])})") for row in gone.dicts()]
+    lost = [f"{row['source']} lists {harmless(row['lost'])}" for row in ask(connection, _LOST).dicts()]
     cheapest = [
         (row["changes"], f"{row['workload']} {_from_to(row)} USD ({harmless(row['now'])})")
         for row in ask(connection, _CHEAPEST_MOVED, [SHOWN]).dicts()
     ]
     return [
         f"Moved: {_largest(prices, 'prices') or 'no price changed'}",
+        *([f"No longer listed: {_largest(unlisted, 'prices')}"] if unlisted else []),
+        *([f"Vanished: {'; '.join(lost[:SHOWN])}{_more(lost)}"] if lost else []),
         f"Cheapest: {_largest(cheapest, 'workloads') or 'no winner changed'}",
     ]
+
+
+def _more(found: Sequence[str]) -> str:
+    return f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
 
 
 def _largest(changes: Sequence[tuple[int, str]], things: str) -> str:
@@ -160,8 +179,12 @@ def _largest(changes: Sequence[tuple[int, str]], things: str) -> str:
 
 
 def _price_moved(row: dict[str, Any]) -> str:
+    return f"{_named(row)} {_from_to(row)} ({row['change_share']:+.0%})"
+
+
+def _named(row: dict[str, Any]) -> str:
     kind = row["price_kind"].replace("_", "-") + (f" {row['term_days']} d" if row["term_days"] else "")
-    return f"{row['gpu_id']} {kind} at {row['source']} {_from_to(row)} ({row['change_share']:+.0%})"
+    return f"{row['gpu_id']} {kind} at {row['source']}"
 
 
 def _from_to(row: dict[str, Any]) -> str:

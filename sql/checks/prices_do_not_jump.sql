@@ -2,4 +2,4 @@
 SELECT source, gpu_id, price_kind, tier, previous_usd_per_gpu_hour, usd_per_gpu_hour, day
 FROM main.price_changes
 WHERE day = getvariable('as_of_day')::DATE AND coalesce(tier, '') NOT LIKE 'marketplace%'
-    AND (change_share > 1 OR change_share < -0.5)
+    AND change = 'moved' AND (change_share > 1 OR change_share < -0.5)

@@ -107,7 +107,10 @@ SELECT
         WHEN a.accepted AND coalesce(o.last_accepted_day < a.day, TRUE)
             THEN 'accepted_prices_missing'
         ELSE nullif(
-            concat_ws(': ', CASE WHEN a.reason IS DISTINCT FROM a.error THEN a.reason END, a.error), ''
+            concat_ws(
+                ': ', CASE WHEN a.reason IS DISTINCT FROM a.error THEN a.reason END, a.error,
+                CASE WHEN a.accepted THEN a.lost END
+            ), ''
         )
     END AS last_error,
     f.failing_since,

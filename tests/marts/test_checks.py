@@ -47,6 +47,8 @@ BREAKAGES = {
     "sequences_suit_the_model": "UPDATE main.models SET max_context = 1024",
     "sizes_are_known": "UPDATE main.offers_latest SET size_evidence = 'assumed'",
     "sources_are_not_stale": "UPDATE main.source_health SET last_accepted_day = DATE '2026-08-14'",
+    "sources_list_what_they_did": "UPDATE main.capture_outcomes SET lost = 'kind spot', stands = true, "
+    "day = getvariable('as_of_day')::DATE",
     "sources_were_asked": "UPDATE main.source_health SET "
     "last_attempt_day = getvariable('as_of_day')::DATE - 1, "
     "attempt_due = getvariable('as_of_time')::TIMESTAMPTZ",
