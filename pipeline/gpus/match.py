@@ -14,7 +14,15 @@ from pipeline.gpus import candidates, catalogue, tokens
 from pipeline.gpus.candidates import Evidence
 from pipeline.gpus.catalogue import Accelerator, Card, ProviderRule
 from pipeline.gpus.instance_types import InstanceType, find_instance_type
-from pipeline.gpus.label import NO_COLUMNS, Columns, ParsedLabel, parse_columns, parse_label
+from pipeline.gpus.label import (
+    NO_COLUMNS,
+    Columns,
+    ParsedLabel,
+    alternative_sizes,
+    names_alternatives,
+    parse_columns,
+    parse_label,
+)
 
 _COUNT_TOLERANCE = 0.15
 """Maximum relative difference between two counts that agree."""
@@ -100,6 +108,8 @@ def _identify(
             counts = stated
             memory_gb = machine.total_memory_gb
             return _decide(of_machine, counts, columns, given_count, rules, True, "instance_type+", memory_gb)
+    if parsed.models and (rule := _alternatives(other_words, parsed)):
+        return _ambiguous(_cards_of(*parsed.models), rule)
     if "/" in raw_label and (share := _FRACTION.search(raw_label)) and given_count in (None, 1):
         given_count = 1 / int(share[1])
     return _decide(parsed, counts, columns, given_count, rules, kind == "instance_type", "", None)
@@ -126,6 +136,15 @@ def _instance_type_in(raw_label: str, provider: str) -> tuple[InstanceType | Non
             if machine is not None:
                 return machine, raw_label.replace(name, f" {tokens.HOST_WORD} ")
     return None, raw_label
+
+
+def _alternatives(label: str, parsed: ParsedLabel) -> str:
+    """Return the rule by which a label leaves open which of several cards it means, or ""."""
+    if names_alternatives(label):
+        return "several_models"
+    sizes = frozenset(alternative_sizes(label) if "/" in label else ())
+    known = {card.memory_gb for card in _cards_of(*parsed.models)}
+    return "several_memories" if len(sizes) > 1 and sizes <= known else ""
 
 
 def _cards_of(*models: str) -> list[Card]:
@@ -165,6 +184,10 @@ def _decide(
     if is_contradicted and identity.status == "matched":
         card = catalogue.card_by_id()[identity.gpu_id or ""]
         return replace(_ambiguous([card], "count_contradicts"), gpu_count=count)
+    if parsed.has_unknown_words and identity.status == "matched":
+        # A count can be part of an unknown name: "GN21-X11", "VENTUS 3X".
+        card = catalogue.card_by_id()[identity.gpu_id or ""]
+        return replace(_ambiguous([card], f"{rule_prefix}unknown_word"), gpu_count=given)
     sold_gpus = _sold_gpus(count, identity.gpu_fraction)
     return replace(identity, gpu_count=sold_gpus, rule=rule_prefix + identity.rule)
 
@@ -211,10 +234,12 @@ def _without_model(accelerator: Accelerator | None, count: float | None, rule_pr
 def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
     """Return the identity, without a count, of the card of a named model that agrees with all evidence."""
     parsed, columns = evidence.label, evidence.columns
-    all_cards = _cards_of(*parsed.models)
+    all_cards = [c for c in _cards_of(*parsed.models) if not parsed.gpu_ids or c.gpu_id in parsed.gpu_ids]
     if parsed.conflict:
         return _ambiguous(all_cards, "several_models")
     cards, steps = candidates.by_architecture(all_cards, parsed), ["label"]
+    if not cards:
+        return _ambiguous(all_cards, "architecture_contradicts")
     if len(parsed.models) > 1:
         # A word like "server" is a form factor of only some models, so the memory size selects models first.
         by_memory = candidates.by_memory(cards, evidence)
@@ -226,6 +251,8 @@ def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
     if has_decided:
         steps.append("form_factor")
     of_memory_type = candidates.by_memory_type(cards, parsed)
+    if not of_memory_type:
+        return _ambiguous(all_cards, "memory_type_contradicts")
     if len(of_memory_type) < len(cards):
         cards = of_memory_type
         steps.append("memory_type")

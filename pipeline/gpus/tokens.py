@@ -48,7 +48,7 @@ class Token:
 FORM_FACTORS = {
     "sxm": "SXM", "sxm2": "SXM", "sxm3": "SXM", "sxm4": "SXM", "sxm5": "SXM", "sxm6": "SXM", "sxm7": "SXM",
     "hgx": "SXM", "dgx": "SXM", "dgxs": "SXM",
-    "pcie": "PCIe", "pci": "PCIe", "pcie3": "PCIe", "pcie4": "PCIe", "pcie5": "PCIe", "fhhl": "PCIe",
+    "pcie": "PCIe", "pcle": "PCIe", "pci": "PCIe", "pcie3": "PCIe", "pcie4": "PCIe", "pcie5": "PCIe", "fhhl": "PCIe",
     "nvl": "NVL", "nvlink": "NVLink", "nvlinked": "NVLink",
     "oam": "OAM", "mxm": "MXM", "sff": "SFF",
     "laptop": "Laptop", "mobile": "Laptop", "notebook": "Laptop", "maxq": "Max-Q",
@@ -62,6 +62,7 @@ ARCHITECTURES = {
 }  # fmt: skip
 _EDITIONS = frozenset({"se", "ws", "wk"})
 _FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig", "nvl4", "nvl36", "nvl72")
+_UNITS = "gib|gbs|gb|go|gi|g|mib|mb|mo|mi"
 
 HOST_MARK = "|"
 """Stands in for a label's statements about the host, and is read as a token of kind HOST."""
@@ -69,23 +70,16 @@ HOST_MARK = "|"
 HOST_WORD = "1vcpu"
 """A word of kind HOST, to put into a label in place of a machine's name."""
 
-# Words that say nothing about the GPU; they may occur between words that do.
-_FILLER = catalogue.BRANDS | {
-    "gpu", "gpus", "graphics", "card", "cards", "generation", "gen", "edition", "accelerator", "accelerators",
-    "tensor", "core", "cores", "data", "center", "datacenter", "cloud", "the", "with", "and", "per", "hour",
-    "virtual", "vm", "bm", "instance", "node", "nodes", "bare", "metal", "baremetal", "cluster", "compute",
-    "mode", "secure", "community", "spot", "preemptible", "on", "demand", "ondemand", "reserved", "dedicated",
-    "shared", "serverless", "standard", "premium", "basic", "small", "medium", "large", "xlarge", "full",
-    "plus", "mega", "high", "performance", "ib", "infiniband", "roce", "eth", "ethernet", "ecc", "vram",
-    "memory", "ram", "vcpu", "vcpus", "usd", "gddr", "hbm", "r", "tm",
-    "lhr", "nvl2", "nvl4", "nvl8", "nvl16", "nvl36", "nvl72", "nvl144",
-}  # fmt: skip
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)(gib|gbs|gb|gi|g|mib|mb|mi)")
+_MEMORY = re.compile(rf"(\d+(?:\.\d+)?)({_UNITS})")
 _COUNT_BEFORE = re.compile(r"([1-9]\d{0,2})x(?!l?arge|l$|\d)")
 _COUNT_AFTER = re.compile(r"x([1-9]\d{0,2})$")
 _GPUS = re.compile(r"([1-9]\d{0,2})gpus?")
-_COUNT_CPUS_MEMORY = re.compile(r"([1-9]\d{0,2})x\d{1,4}v\d{1,5}gb")
-_HARDWARE = re.compile(r"\d+(?:v?cpus?|vcores?|cores?|ocpus?|threads?|nvme|ssd|hdd|tb|tib|gbps|w|h|hr|hrs)")
+_COUNT_CPUS_MEMORY = re.compile(r"([1-9]\d{0,2})x\d{1,4}v\d{1,5}gb?")
+_HARDWARE = re.compile(
+    r"\d+(?:v?cpus?|vcores?|cores?|ocpus?|threads?|nvme|ssd|hdd|tb|tib|[gt]bps|w|h|hr|hrs)|\d{2,}v|\d*xlarge"
+)
+_IDENTIFIER = re.compile(r"(?=\d*[a-f])[0-9a-f]{16,}")
+_CHIP = re.compile(r"(?:g[fkmpvathb]|tu|ad)[12]\d{2}b?(?:gl)?(m?)")
 _SLICE = re.compile(r"(\d)g\.?(\d+)gb")
 _VGPU = re.compile(r"(\d{1,2})q")
 _NUMBER = re.compile(r"\d+")
@@ -98,19 +92,33 @@ _TO_SPACES = bytes.maketrans(_SEPARATORS, b" " * len(_SEPARATORS))
 _OTHER_SEPARATORS = str.maketrans(dict.fromkeys("–—•·\u00a0", " ") | {"×": "x"})
 _DOT = re.compile(r"(?<![a-z\d.])(\d+\.\d+gi?b?)\b|\.")
 _MAX_Q = re.compile(r"\bmax[- ]?q\b")
+_PCI_E = re.compile(r"\bpci[- ]e\b")
+_TIMES_BEFORE = re.compile(r"(?<![\w.])(\d{1,2}) ?\* ?(?=[a-z])")
+_TIMES_AFTER = re.compile(r"(?<=[\w)]) ?\* ?(\d{1,2})(?![\w.]| ?[gm]i?b)")
+_EAST_ASIAN = re.compile(r"([\u3040-\u9fff\uac00-\ud7af]+)")
+_COUNT_OF_CARDS = re.compile(r"(\d{1,2}) *[卡张張块塊]")
 _MIG = re.compile(r"(?<!\d)(\d)g[.\- ](\d+)gb\b")
+_MIG_SYNONYM = re.compile(r"(?<=[a-z\d]_)([1-7])\.(\d{2,3})(?![\w.])")
 
 
 def split_words(label: str) -> list[str]:
     """Return the words of a label in lower case, without trademark signs or separators."""
     if not label.isascii():
         text = _TRADEMARK.sub(" ", label).replace("×", "x")
-        label = unicodedata.normalize("NFKC", text).translate(_OTHER_SEPARATORS)
+        text = unicodedata.normalize("NFKC", text).translate(_OTHER_SEPARATORS)
+        label = _EAST_ASIAN.sub(r" \1 ", _COUNT_OF_CARDS.sub(r" \1x ", text))
     text = label.lower()
+    if "*" in text:
+        text = _TIMES_AFTER.sub(r" x\1 ", _TIMES_BEFORE.sub(r"\1x ", text))
+    if "pci" in text:
+        text = _PCI_E.sub("pcie", text)
     if "(" in text and ("(r)" in text or "(tm)" in text):
         text = _TRADEMARK.sub(" ", text)
     if "max" in text:
         text = _MAX_Q.sub("maxq", text)
+    if "." in text and "_" in text:
+        # Names of SLURM at the Digital Research Alliance of Canada: h100_1.10 is h100_1g.10gb.
+        text = _MIG_SYNONYM.sub(r"\1g\2gb", text)
     if "mig" in text or "g." in text:
         text = _MIG.sub(r" \1g\2gb ", text)
     # Translating bytes is ten times faster than translating characters.
@@ -118,6 +126,13 @@ def split_words(label: str) -> list[str]:
     if "." in text:
         text = _DOT.sub(lambda match: match[1] or " ", text)
     return text.split()
+
+
+@cache
+def _filler() -> frozenset[str]:
+    """Return the words that may occur between words of a name."""
+    kinds = ("ignored", "slice")
+    return frozenset(catalogue.vendor_of_brand()).union(*map(catalogue.words_of_kind, kinds))
 
 
 @cache
@@ -131,7 +146,7 @@ def _known_words() -> frozenset[str]:
 @cache
 def _fragments() -> tuple[tuple[str, Token], ...]:
     """Return the parts, other than numbers, that composed words can contain, longest first."""
-    fragments = {name: Token(Kind.FILLER, name) for name in (*catalogue.BRANDS, *_FILLER_FRAGMENTS)}
+    fragments = {name: Token(Kind.FILLER, name) for name in (*catalogue.vendor_of_brand(), *_FILLER_FRAGMENTS)}
     fragments |= {name: Token(Kind.ARCHITECTURE, text) for name, text in ARCHITECTURES.items()}
     fragments |= {name: Token(Kind.MEMORY_TYPE, name) for name in MEMORY_TYPES}
     fragments |= {name: Token(Kind.WORD, name) for name in _known_words()}
@@ -152,9 +167,9 @@ def _single_token(word: str) -> Token | None:
         return Token(Kind.ARCHITECTURE, ARCHITECTURES[word])
     if word in MEMORY_TYPES:
         return Token(Kind.MEMORY_TYPE, word)
-    if word in _FILLER:
+    if word in _filler() and word not in _known_words():
         return Token(Kind.FILLER, word)
-    if word == HOST_MARK or _HARDWARE.fullmatch(word):
+    if word == HOST_MARK or word in catalogue.words_of_kind("host") or _HARDWARE.fullmatch(word):
         return Token(Kind.HOST, word)
     if word in _known_words() or word in {"x", "v", "d", "s", "q"}:
         return Token(Kind.WORD, word)
@@ -164,7 +179,11 @@ def _single_token(word: str) -> Token | None:
         return Token(Kind.SLICE, word, float(match[1]))
     if match := _GPUS.fullmatch(word) or _COUNT_CPUS_MEMORY.fullmatch(word):
         return Token(Kind.COUNT, word, float(match[1]))
-    return Token(Kind.NUMBER, word, float(word)) if word.isdigit() else None
+    if word.isdigit():
+        return Token(Kind.NUMBER, word, float(word))
+    if chip := _CHIP.fullmatch(word):
+        return Token(Kind.FORM_FACTOR, "Laptop") if chip[1] else Token(Kind.FILLER, word)
+    return Token(Kind.FILLER, word) if _IDENTIFIER.fullmatch(word) else None
 
 
 def _leading_tokens(word: str, start: int) -> Iterator[tuple[Token, int]]:
