@@ -200,13 +200,14 @@ def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
     """Return the cards whose memory size is stated as a number without a unit ("a100-80"). The number is
     used only for data-centre models with several sizes, none of them usual: otherwise it may count CPUs, and
     leaves the card open if it is also the size of an unusual card ("RTX PRO 5000-72")."""
-    may_count = any(card.named_without_memory for card in cards) or not all(c.form_factor for c in cards)
+    has_usual = any(card.named_without_memory for card in cards)
+    may_count = has_usual or not all(card.form_factor for card in cards)
     for size in (*evidence.label.bare_numbers, evidence.columns.unassigned_memory_gb):
         exact = [card for card in cards if card.memory_gb == size]
         if exact and not may_count:
             return MemoryMatch(exact, "bare_size")
-        has_usual = any(card.named_without_memory for card in cards)
-        if has_usual and exact and not any(card.named_without_memory for card in exact):
+        is_unusual = has_usual and not any(card.named_without_memory for card in exact)
+        if exact and is_unusual and size in evidence.label.bare_numbers:
             return MemoryMatch(cards, "bare_size_or_count", contradicted=True)
     return MemoryMatch(cards, "")
 

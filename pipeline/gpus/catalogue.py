@@ -94,7 +94,7 @@ class Word:
     changing the card. ``seen_in`` says where."""
 
     word: str
-    kind: Literal["brand", "ignored", "host", "slice", "phrase"]
+    kind: Literal["brand", "filler", "aside", "slice", "phrase"]
     seen_in: str
     reason: str
     vendor: str = ""
@@ -127,8 +127,8 @@ def vendor_of_brand() -> Mapping[str, str]:
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """The models that a sequence of words can mean, and the cards if not all those of the models. A weak
-    spelling is also an ordinary word or number ("A2", "4090", "Grace Hopper"), and is used only if a label has
-    no strong spelling."""
+    spelling is also an ordinary word or number ("A2", "4090", "Grace Hopper"), and is used only if a label
+    has no strong spelling."""
 
     models: tuple[str, ...]
     weak: bool

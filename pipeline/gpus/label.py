@@ -35,9 +35,9 @@ class ParsedLabel:
     ``other_memories`` can be the host's if ``mentions_host`` is True. ``bare_numbers`` have no unit and are
     before the model's name or adjacent to it. ``slice_gb`` and ``compute_slices`` describe a MIG or vGPU
     profile. ``conflict`` is True if the names in the label have no model in common, or if another vendor's
-    brand or another accelerator is among them; ``is_weak`` is True if all these names are also ordinary words;
-    ``has_unknown_words`` is True if a word is left that can change the card. ``gpu_ids`` are the cards that
-    the names mean; if it is empty, all those of the models."""
+    brand or another accelerator is among them. ``is_weak`` is True if all these names are also ordinary
+    words. ``has_unknown_words`` is True if a word is left that can change the card. ``gpu_ids`` are the cards
+    that the names mean; if it is empty, all those of the models."""
 
     models: tuple[str, ...] = ()
     gpu_ids: frozenset[str] = frozenset()
@@ -230,7 +230,7 @@ class _Parser:
 
 
 def _accelerator(words: Sequence[str]) -> tuple[int, Accelerator | None]:
-    """Return the accelerator with the longest name that these words begin with, and the length of the name."""
+    """Return the accelerator with the longest name that begins these words, after the length of the name."""
     known = catalogue.accelerators()
     lengths = range(len(words), 0, -1)
     return next(((n, known[tuple(words[:n])]) for n in lengths if tuple(words[:n]) in known), (0, None))
@@ -248,7 +248,7 @@ _HOST_UNITS = (
     "core", "cores", "ocpu", "ocpus", "tb", "threads", "tib", "vcpu", "vcpus", "w", "year", "years",
 )  # fmt: skip
 _HOST_WORDS = frozenset((*_HOST_MEMORY_WORDS, *_HOST_UNITS))
-_CANONICAL_WORDS = {Kind.FILLER: "", Kind.UNKNOWN: "?", Kind.HOST: HOST_MARK}
+_CANONICAL_WORDS = {Kind.FILLER: "", Kind.ASIDE: "in", Kind.UNKNOWN: "?", Kind.HOST: HOST_MARK}
 
 # Statements about the host in a canonical label: "64 ~vcpu", "512 gb ~ram", "2 ~tb ~nvme".
 _MEMORY_UNITS = "|".join(sorted(_UNITS, key=len, reverse=True))
@@ -318,16 +318,13 @@ def parse_label(label: str) -> tuple[ParsedLabel, frozenset[float]]:
 def _without_places(words: Sequence[str]) -> list[str]:
     """Return the words without the unknown words after "in", which name a place."""
     kept: list[str] = []
-    in_place = False
     for word in words:
-        in_place = word == "in" or (in_place and tokens_of_word(word)[0].kind is Kind.UNKNOWN)
-        if not in_place:
+        if not (kept and kept[-1] == "in" and tokens_of_word(word)[0].kind is Kind.UNKNOWN):
             kept.append(word)
     return kept
 
 
-_ALTERNATIVES = re.compile(r"[/|,;&]|\b(?:or|and|vs)\b", re.IGNORECASE)
-_NUMBER_ALONE = re.compile(r"[/|] ?\d{3,4}(?! ?[a-z\d.])", re.IGNORECASE)
+_ALTERNATIVES = re.compile(r"([/|,;&]|\b(?:or|and|vs)\b)", re.IGNORECASE)
 _TWO_SIZES = re.compile(r"(?<![\w.])(\d{1,3}) ?(?:gi?b?)? ?/ ?(\d{1,3}) ?gi?b?(?!\w)", re.IGNORECASE)
 
 
@@ -335,16 +332,23 @@ _TWO_SIZES = re.compile(r"(?<![\w.])(\d{1,3}) ?(?:gi?b?)? ?/ ?(\d{1,3}) ?gi?b?(?
 def names_alternatives(label: str) -> bool:
     """True if a label names several cards, one after the other: "A2 / A16", "RTX 4090/4090D", "RX 470/480",
     "RTX PRO 5000 / RTX PRO 5000 72GB"."""
-    parts = [part for part in _ALTERNATIVES.split(label) if part.strip()]
-    if len(parts) < 2:
+    pieces = _ALTERNATIVES.split(label)
+    parts, separators = [piece.strip(" ()[]") for piece in pieces[::2]], pieces[1::2]
+    parsed = [parse_label(part)[0] for part in parts]
+    named = [each for each in parsed if each.models]
+    if not named or not separators:
         return False
-    found = [parsed for part in parts if (parsed := parse_label(part)[0]).models]
-    if not found:
-        return False
-    kinds = {(parsed.models, parsed.adjacent_memories) for parsed in found}
-    if len(kinds) > 1 and "," not in label:
-        return True
-    return not set.intersection(*(set(parsed.models) for parsed in found)) or bool(_NUMBER_ALONE.search(label))
+    after_names = [
+        part
+        for before, separator, part in zip(parsed, separators, parts[1:], strict=False)
+        if before.models and separator in "/|"
+    ]
+    kinds = {(each.models, each.adjacent_memories) for each in named}
+    return (
+        any(part.isdigit() and len(part) > 2 for part in after_names)
+        or (len(kinds) > 1 and "," not in separators)
+        or not set.intersection(*(set(each.models) for each in named))
+    )
 
 
 def alternative_sizes(label: str) -> tuple[float, ...]:

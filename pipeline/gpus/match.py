@@ -233,32 +233,13 @@ def _without_model(accelerator: Accelerator | None, count: float | None, rule_pr
 @lru_cache(maxsize=tokens.CACHE_SIZE)
 def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
     """Return the identity, without a count, of the card of a named model that agrees with all evidence."""
-    parsed, columns = evidence.label, evidence.columns
+    parsed = evidence.label
     all_cards = [c for c in _cards_of(*parsed.models) if not parsed.gpu_ids or c.gpu_id in parsed.gpu_ids]
     if parsed.conflict:
         return _ambiguous(all_cards, "several_models")
-    cards, steps = candidates.by_architecture(all_cards, parsed), ["label"]
+    cards, of_any_form_factor, steps = _of_stated_kind(all_cards, evidence)
     if not cards:
-        return _ambiguous(all_cards, "architecture_contradicts")
-    if len(parsed.models) > 1:
-        # A word like "server" is a form factor of only some models, so the memory size selects models first.
-        by_memory = candidates.by_memory(cards, evidence)
-        cards = cards if by_memory.contradicted else by_memory.cards
-    of_any_form_factor = cards
-    cards, has_decided = candidates.by_form_factor(cards, parsed.form_factors | columns.form_factors)
-    if not cards:
-        return _ambiguous(all_cards, "form_factor_contradicts")
-    if has_decided:
-        steps.append("form_factor")
-    of_memory_type = candidates.by_memory_type(cards, parsed)
-    if not of_memory_type:
-        return _ambiguous(all_cards, "memory_type_contradicts")
-    if len(of_memory_type) < len(cards):
-        cards = of_memory_type
-        steps.append("memory_type")
-    cards = candidates.by_mig_profile(cards, parsed)
-    if not cards:
-        return _ambiguous(all_cards, "slice_fits_no_card")
+        return _ambiguous(all_cards, steps[-1])
     renamed = _renamed_by_provider(cards, rules)
     if renamed is not cards:
         cards = renamed
@@ -270,6 +251,32 @@ def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
     if by_memory.rule:
         steps.append(by_memory.rule)
     return _single_card(by_memory.cards, steps, evidence, rules)
+
+
+def _of_stated_kind(cards: list[Card], evidence: Evidence) -> tuple[list[Card], list[Card], list[str]]:
+    """Return the cards of the stated architecture, form factor, memory type and slice, those of any form
+    factor, and the deciding steps. If no card is left, the last step names the contradiction."""
+    parsed, steps = evidence.label, ["label"]
+    cards = candidates.by_architecture(cards, parsed)
+    if len(parsed.models) > 1:
+        # A word like "server" is a form factor of only some models, so the memory size selects models first.
+        by_memory = candidates.by_memory(cards, evidence)
+        cards = cards if by_memory.contradicted else by_memory.cards
+    if not cards:
+        return [], [], ["architecture_contradicts"]
+    form_factors = parsed.form_factors | evidence.columns.form_factors
+    of_form, has_decided = candidates.by_form_factor(cards, form_factors)
+    if not of_form:
+        return [], cards, ["form_factor_contradicts"]
+    if has_decided:
+        steps.append("form_factor")
+    of_type = candidates.by_memory_type(of_form, parsed)
+    if not of_type:
+        return [], cards, ["memory_type_contradicts"]
+    if len(of_type) < len(of_form):
+        steps.append("memory_type")
+    of_slice = candidates.by_mig_profile(of_type, parsed)
+    return of_slice, cards, steps if of_slice else ["slice_fits_no_card"]
 
 
 def _single_card(
