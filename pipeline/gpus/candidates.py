@@ -26,6 +26,9 @@ _NAMED_SIZES: dict[tuple[str, float], float] = {
 _MIG_MEMORY_SHARES = {1: 1 / 8, 2: 2 / 8, 3: 4 / 8, 4: 4 / 8, 7: 8 / 8}
 _MODELS_OF_FOUR_SLICES = frozenset({"A30", "RTX PRO 6000", "RTX PRO 5000"})
 _MIG_MEMORY_TOLERANCE_GB = 1.5
+# A bare number between these, beside the name of a model with several sizes, can be a size that is not known.
+_HIGHEST_COUNT = 16
+_HIGHEST_SIZE = 300
 
 _BOARDS = frozenset({"SXM", "PCIe", "NVL", "OAM"})
 
@@ -206,8 +209,10 @@ def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
         exact = [card for card in cards if card.memory_gb == size]
         if exact and not may_count:
             return MemoryMatch(exact, "bare_size")
-        is_unusual = has_usual and not any(card.named_without_memory for card in exact)
-        if exact and is_unusual and size in evidence.label.bare_numbers:
+    for size in evidence.label.bare_numbers:
+        exact = [card for card in cards if card.memory_gb == size]
+        is_usual = any(card.named_without_memory for card in exact)
+        if has_usual and not is_usual and (exact or _HIGHEST_COUNT < size <= _HIGHEST_SIZE):
             return MemoryMatch(cards, "bare_size_or_count", contradicted=True)
     return MemoryMatch(cards, "")
 

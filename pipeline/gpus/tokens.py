@@ -94,11 +94,12 @@ _TO_SPACES = bytes.maketrans(_SEPARATORS, b" " * len(_SEPARATORS))
 _OTHER_SEPARATORS = str.maketrans(dict.fromkeys("–—•·\u00a0", " ") | {"×": "x"})
 _DOT = re.compile(r"(?<![a-z\d.])(\d+\.\d+(?:gi?b?)?)\b(?!\.)|\.")
 _MAX_Q = re.compile(r"\bmax[- ]?q\b")
+_LSPCI = re.compile(r"^(?:[\da-f]{4}:)?[\da-f]{2}:[\da-f]{2}\.\d (?=.*:)| \(rev [\da-f]{2}\)")
 _PCI_E = re.compile(r"\bpci[- ]e\b")
 _TIMES_BEFORE = re.compile(r"(?<![\w.])(\d{1,2}) ?\* ?(?=[a-z])")
 _TIMES_AFTER = re.compile(r"(?<=[\w)]) ?\* ?(\d{1,2})(?![\w.]| ?[gm]i?b)")
 _EAST_ASIAN = re.compile(r"([\u3040-\u9fff\uac00-\ud7af]+)")
-_COUNT_OF_CARDS = re.compile(r"(\d{1,2}) *[卡张張块塊]")
+_COUNT_OF_CARDS = re.compile(r"(?<![/\d])(\d{1,2}) *[卡张張块塊]")
 _MIG = re.compile(r"(?<!\d)(\d)g[.\- ](\d+)gb\b")
 _MIG_SYNONYM = re.compile(r"(?<=[a-z\d]_)([1-7])\.(\d{2,3})(?![\w.])")
 
@@ -110,6 +111,8 @@ def split_words(label: str) -> list[str]:
         text = unicodedata.normalize("NFKC", text).translate(_OTHER_SEPARATORS)
         label = _EAST_ASIAN.sub(r" \1 ", _COUNT_OF_CARDS.sub(r" \1x ", text))
     text = label.lower()
+    if "(rev " in text:
+        text = _LSPCI.sub("", text)
     if "*" in text:
         text = _TIMES_AFTER.sub(r" x\1 ", _TIMES_BEFORE.sub(r"\1x ", text))
     if "pci" in text:
