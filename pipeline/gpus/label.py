@@ -23,6 +23,7 @@ from pipeline.parsing.units import BYTES_PER_GIB
 _UNITS = frozenset({"gb", "gib", "g", "gi", "go", "mb", "mib", "mo", "gbs"})
 _LONGEST_NAME = 5
 """Number of words in the longest spelling of a model."""
+_CODE = re.compile(r"[a-z]+\d+")
 _HIGHEST_COUNT = 128
 """A larger number before "gpus" or "x" is not a count of GPUs."""
 
@@ -36,8 +37,9 @@ class ParsedLabel:
     before the model's name or adjacent to it. ``slice_gb`` and ``compute_slices`` describe a MIG or vGPU
     profile. ``conflict`` is True if the names in the label have no model in common, or if another vendor's
     brand or another accelerator is among them. ``is_weak`` is True if all these names are also ordinary
-    words. ``has_unknown_words`` is True if a word is left that can change the card. ``gpu_ids`` are the cards
-    that the names mean; if it is empty, all those of the models."""
+    words, and ``is_bare_code`` if they are codes without a brand or a size: "M4" is also a chip of Apple's.
+    ``has_unknown_words`` is True if a word is left that can change the card. ``gpu_ids`` are the cards that
+    the names mean; if it is empty, all those of the models."""
 
     models: tuple[str, ...] = ()
     gpu_ids: frozenset[str] = frozenset()
@@ -54,6 +56,7 @@ class ParsedLabel:
     mentions_host: bool = False
     conflict: bool = False
     is_weak: bool = False
+    is_bare_code: bool = False
     has_unknown_words: bool = False
     accelerator: Accelerator | None = None
 
@@ -121,8 +124,14 @@ class _Parser:
             mentions_host=bool(self._texts_of(Kind.HOST)),
             conflict=conflict or is_other_device or any(map(self._has_foreign_brand, names)),
             is_weak=all(name.spelling.weak for name in names),
+            is_bare_code=not self.memories and all(map(self._is_bare_code, names)),
             has_unknown_words=self.has_unknown_words,
         )
+
+    def _is_bare_code(self, name: _Name) -> bool:
+        vendors = catalogue.vendor_of_brand()
+        is_code = name.spelling.weak and _CODE.fullmatch(self.tokens[name.start].text) is not None
+        return is_code and not any(token.text in vendors for token in self.tokens)
 
     def _texts_of(self, kind: Kind) -> frozenset[str]:
         return frozenset(self.texts.get(kind, ()))

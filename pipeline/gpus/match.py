@@ -110,6 +110,9 @@ def _identify(
             return _decide(of_machine, counts, columns, given_count, rules, True, "instance_type+", memory_gb)
     if parsed.models and (rule := _alternatives(other_words, parsed)):
         return _ambiguous(_cards_of(*parsed.models), rule)
+    if parsed.is_bare_code and not provider:
+        # A seller's list of GPUs has an A2 among them; elsewhere, "A2" and "M4" also name other things.
+        return _ambiguous(_cards_of(*parsed.models), "code_without_brand")
     if "/" in raw_label and (share := _FRACTION.search(raw_label)) and given_count in (None, 1):
         given_count = 1 / int(share[1])
     return _decide(parsed, counts, columns, given_count, rules, kind == "instance_type", "", None)
