@@ -119,6 +119,12 @@ def phrases() -> re.Pattern[str]:
 
 
 @cache
+def first_words_of_phrases() -> frozenset[str]:
+    """Return the words with which phrases begin."""
+    return frozenset(phrase.split()[0] for phrase in words_of_kind("phrase"))
+
+
+@cache
 def vendor_of_brand() -> Mapping[str, str]:
     """Return the vendor of each brand. Brands are optional: a label may omit them or put them anywhere."""
     return {row.word: row.vendor for row in _words() if row.kind == "brand"}

@@ -18,6 +18,8 @@ from pydantic import BeforeValidator
 from pipeline.catalog.tables import catalog_table
 
 _PREFIXES = ("ml.", "db.", "virtual-machines-", "standard-", "standard")
+_GROUP = re.compile(r"\([^()]*\)")
+_LETTER = re.compile(r"[a-z](?![?*{])")
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 
@@ -78,17 +80,34 @@ def _rows() -> list[Family]:
     return catalog_table("instance_types.csv", Family)
 
 
+def _first_letter(pattern: str) -> str:
+    """Return the letter with which every name that matches a pattern begins, or "" if there is none."""
+    outside = pattern
+    while (shorter := _GROUP.sub("", outside)) != outside:
+        outside = shorter
+    return pattern[0] if _LETTER.match(pattern) and "|" not in outside else ""
+
+
 @cache
-def _families(provider: str) -> tuple[re.Pattern[str], list[Family]]:
-    """Return a provider's families, and one pattern that matches any name in them, so that a single test
-    rejects most labels. The provider "" stands for every provider."""
-    families = [row for row in _rows() if provider in row.provider.split("|")]
-    return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)), families
+def _families(provider: str) -> Mapping[str, tuple[re.Pattern[str], list[Family]]]:
+    """Return a provider's families by the first letter of a name ("" for any other), and one pattern that
+    matches any name in them, so that a single test rejects most labels. The provider "" stands for every
+    provider."""
+    rows = [
+        (_first_letter(row.pattern.pattern), row) for row in _rows() if provider in row.provider.split("|")
+    ]
+    by_letter = {}
+    for letter in {"", *(first for first, _ in rows)}:
+        families = [row for first, row in rows if first in ("", letter)]
+        names = "|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)
+        by_letter[letter] = (re.compile(names), families)
+    return by_letter
 
 
 def _find(name: str, provider: str) -> InstanceType | None:
     for key in (provider, ""):
-        any_family, families = _families(key)
+        by_letter = _families(key)
+        any_family, families = by_letter.get(name[:1]) or by_letter[""]
         if any_family.fullmatch(name):
             for family in families:
                 if match := family.pattern.fullmatch(name):

@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from pipeline.gpus import catalogue
 from pipeline.gpus.catalogue import Accelerator, Spelling
 from pipeline.gpus.tokens import (
+    ASIDE_MARK,
     CACHE_SIZE,
     FORM_FACTORS,
     HOST_MARK,
@@ -37,7 +38,7 @@ class ParsedLabel:
     before the model's name or adjacent to it. ``slice_gb`` and ``compute_slices`` describe a MIG or vGPU
     profile. ``conflict`` is True if the names in the label have no model in common, or if another vendor's
     brand or another accelerator is among them. ``is_weak`` is True if all these names are also ordinary
-    words, and ``is_bare_code`` if they are codes without a brand or a size: "M4" is also a chip of Apple's.
+    words, and ``is_bare_code`` if they are codes without a size: "M4" is also a chip of Apple's.
     ``has_unknown_words`` is True if a word is left that can change the card. ``gpu_ids`` are the cards that
     the names mean; if it is empty, all those of the models."""
 
@@ -124,14 +125,10 @@ class _Parser:
             mentions_host=bool(self._texts_of(Kind.HOST)),
             conflict=conflict or is_other_device or any(map(self._has_foreign_brand, names)),
             is_weak=all(name.spelling.weak for name in names),
-            is_bare_code=not self.memories and all(map(self._is_bare_code, names)),
+            is_bare_code=not self.memories
+            and all(name.spelling.weak and _CODE.fullmatch(self.tokens[name.start].text) for name in names),
             has_unknown_words=self.has_unknown_words,
         )
-
-    def _is_bare_code(self, name: _Name) -> bool:
-        vendors = catalogue.vendor_of_brand()
-        is_code = name.spelling.weak and _CODE.fullmatch(self.tokens[name.start].text) is not None
-        return is_code and not any(token.text in vendors for token in self.tokens)
 
     def _texts_of(self, kind: Kind) -> frozenset[str]:
         return frozenset(self.texts.get(kind, ()))
@@ -257,7 +254,7 @@ _HOST_UNITS = (
     "core", "cores", "ocpu", "ocpus", "tb", "threads", "tib", "vcpu", "vcpus", "w", "year", "years",
 )  # fmt: skip
 _HOST_WORDS = frozenset((*_HOST_MEMORY_WORDS, *_HOST_UNITS))
-_CANONICAL_WORDS = {Kind.FILLER: "", Kind.ASIDE: "in", Kind.UNKNOWN: "?", Kind.HOST: HOST_MARK}
+_CANONICAL_WORDS = {Kind.FILLER: "", Kind.ASIDE: ASIDE_MARK, Kind.UNKNOWN: "?", Kind.HOST: HOST_MARK}
 
 # Statements about the host in a canonical label: "64 ~vcpu", "512 gb ~ram", "2 ~tb ~nvme".
 _MEMORY_UNITS = "|".join(sorted(_UNITS, key=len, reverse=True))
@@ -272,11 +269,15 @@ _COUNT = re.compile(r"#(\d+)")
 _UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
 
 
+_USUAL_VENDOR = "nvidia"
+"""Its brands are left out of canonical labels: most labels have one, none beside another vendor's card."""
+
+
 @cache
 def _kept_words() -> frozenset[str]:
     """Return the filler that says something in its place."""
-    brands = frozenset(catalogue.vendor_of_brand())
-    return brands | catalogue.words_of_kind("slice") | _UNITS | {"gpu", "gpus"}
+    brands = {brand for brand, vendor in catalogue.vendor_of_brand().items() if vendor != _USUAL_VENDOR}
+    return catalogue.words_of_kind("slice") | brands | _UNITS | {"gpu", "gpus"}
 
 
 @lru_cache(maxsize=CACHE_SIZE)
@@ -311,7 +312,8 @@ def _parse_canonical(words: str) -> tuple[ParsedLabel, frozenset[float]]:
         words, counts = "".join(parts[::2]), parts[1::2]
     if "? " in words:
         words = _UNKNOWN_RUN.sub("?", words)
-    label = _parse_without_counts(words.strip())
+    # Words about something else at either end do not separate anything.
+    label = _parse_without_counts(words.strip(f"{ASIDE_MARK} "))
     return label, label.counts.union(map(float, counts))
 
 
@@ -320,7 +322,8 @@ def parse_label(label: str) -> tuple[ParsedLabel, frozenset[float]]:
     words = split_words(label)
     if "in" in words:
         words = _without_places(words)
-    words = catalogue.phrases().sub("gpu", " ".join(words)).split()
+    if not catalogue.first_words_of_phrases().isdisjoint(words):
+        words = catalogue.phrases().sub("gpu", " ".join(words)).split()
     return _parse_canonical(" ".join(filter(None, map(_canonical_word, words))))
 
 
@@ -333,31 +336,34 @@ def _without_places(words: Sequence[str]) -> list[str]:
     return kept
 
 
-_ALTERNATIVES = re.compile(r"([/|,;&]|\b(?:or|and|vs)\b)", re.IGNORECASE)
+ALTERNATIVES = re.compile(r"([/|,;&]| (?:or|and|vs) )")
+_NUMBER = re.compile(r"\d{3,4}")
 _TWO_SIZES = re.compile(r"(?<![\w.])(\d{1,3}) ?(?:gi?b?)? ?/ ?(\d{1,3}) ?gi?b?(?!\w)", re.IGNORECASE)
 
 
 @lru_cache(maxsize=CACHE_SIZE)
+def _part(text: str) -> ParsedLabel:
+    return parse_label(text)[0]
+
+
 def names_alternatives(label: str) -> bool:
     """True if a label names several cards, one after the other: "A2 / A16", "RTX 4090/4090D", "RX 470/480",
     "RTX PRO 5000 / RTX PRO 5000 72GB"."""
-    pieces = _ALTERNATIVES.split(label)
-    parts, separators = [piece.strip(" ()[]") for piece in pieces[::2]], pieces[1::2]
-    parsed = [parse_label(part)[0] for part in parts]
-    named = [each for each in parsed if each.models]
-    if not named or not separators:
+    pieces = ALTERNATIVES.split(label)
+    parts = [piece.strip(" ()[]") for piece in pieces[::2]]
+    later = [_part(part) for part in parts[1:]]
+    separated = zip(pieces[1::2], parts[1:], strict=True)
+    is_number = [separator in "/|" and _NUMBER.fullmatch(part) for separator, part in separated]
+    if not (any(each.models for each in later) or any(is_number)):
         return False
-    after_names = [
-        part
-        for before, separator, part in zip(parsed, separators, parts[1:], strict=False)
-        if before.models and separator in "/|"
-    ]
+    parsed = [parse_label(parts[0])[0], *later]
+    if any(number and before.models for number, before in zip(is_number, parsed, strict=False)):
+        return True
+    named = [each for each in parsed if each.models]
     kinds = {(each.models, each.adjacent_memories) for each in named}
-    return (
-        any(part.isdigit() and len(part) > 2 for part in after_names)
-        or (len(kinds) > 1 and "," not in separators)
-        or not set.intersection(*(set(each.models) for each in named))
-    )
+    if len(kinds) < 2:
+        return False
+    return "," not in pieces[1::2] or not set.intersection(*(set(each.models) for each in named))
 
 
 def alternative_sizes(label: str) -> tuple[float, ...]:

@@ -15,6 +15,7 @@ from pipeline.gpus.candidates import Evidence
 from pipeline.gpus.catalogue import Accelerator, Card, ProviderRule
 from pipeline.gpus.instance_types import InstanceType, find_instance_type
 from pipeline.gpus.label import (
+    ALTERNATIVES,
     NO_COLUMNS,
     Columns,
     ParsedLabel,
@@ -108,9 +109,9 @@ def _identify(
             counts = stated
             memory_gb = machine.total_memory_gb
             return _decide(of_machine, counts, columns, given_count, rules, True, "instance_type+", memory_gb)
-    if parsed.models and (rule := _alternatives(other_words, parsed)):
+    if parsed.models and ALTERNATIVES.search(other_words) and (rule := _alternatives(other_words, parsed)):
         return _ambiguous(_cards_of(*parsed.models), rule)
-    if parsed.is_bare_code and not provider:
+    if parsed.is_bare_code and not (provider or _has_brand(other_words)):
         # A seller's list of GPUs has an A2 among them; elsewhere, "A2" and "M4" also name other things.
         return _ambiguous(_cards_of(*parsed.models), "code_without_brand")
     if "/" in raw_label and (share := _FRACTION.search(raw_label)) and given_count in (None, 1):
@@ -141,12 +142,16 @@ def _instance_type_in(raw_label: str, provider: str) -> tuple[InstanceType | Non
     return None, raw_label
 
 
+def _has_brand(label: str) -> bool:
+    return not catalogue.words_of_kind("brand").isdisjoint(tokens.split_words(label))
+
+
 def _alternatives(label: str, parsed: ParsedLabel) -> str:
     """Return the rule by which a label leaves open which of several cards it means, or ""."""
     if names_alternatives(label):
         return "several_models"
-    sizes = frozenset(alternative_sizes(label) if "/" in label else ())
-    known = {card.memory_gb for card in _cards_of(*parsed.models)}
+    sizes = frozenset(alternative_sizes(label))
+    known = {card.memory_gb for card in _cards_of(*parsed.models)} if sizes else sizes
     return "several_memories" if len(sizes) > 1 and sizes <= known else ""
 
 

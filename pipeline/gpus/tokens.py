@@ -69,6 +69,9 @@ _UNITS = "gib|gbs|gb|go|gi|g|mib|mb|mo|mi"
 HOST_MARK = "|"
 """Stands in for a label's statements about the host, and is read as a token of kind HOST."""
 
+ASIDE_MARK = "&"
+"""Stands in for a word about something else than the GPU."""
+
 HOST_WORD = "1vcpu"
 """A word of kind HOST, to put into a label in place of a machine's name."""
 
@@ -147,6 +150,7 @@ def _whole_words() -> dict[str, Token]:
     filler = [word for kind in ("brand", "filler", "slice") for word in catalogue.words_of_kind(kind)]
     return {
         HOST_MARK: Token(Kind.HOST, HOST_MARK),
+        ASIDE_MARK: Token(Kind.ASIDE, ASIDE_MARK),
         **{word: Token(Kind.FILLER, word) for word in filler},
         **{word: Token(Kind.WORD, word) for word in _known_words() | {"x", "v", "d", "s", "q"}},
         **{word: Token(Kind.ASIDE, word) for word in catalogue.words_of_kind("aside")},
