@@ -9,7 +9,7 @@ number, a group's name, a group divided by a number (``cpus/24``; a result like 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from math import isclose
 from typing import Annotated
 
@@ -88,28 +88,35 @@ def _first_letter(pattern: str) -> str:
     return pattern[0] if _LETTER.match(pattern) and "|" not in outside else ""
 
 
+@dataclass(frozen=True)
+class _Families:
+    """Some families, and one pattern that matches any name in them: a single test rejects most labels."""
+
+    families: tuple[Family, ...]
+
+    @cached_property
+    def any_name(self) -> re.Pattern[str]:
+        return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in self.families))
+
+
 @cache
-def _families(provider: str) -> Mapping[str, tuple[re.Pattern[str], list[Family]]]:
-    """Return a provider's families by the first letter of a name ("" for any other), and one pattern that
-    matches any name in them, so that a single test rejects most labels. The provider "" stands for every
-    provider."""
-    rows = [
-        (_first_letter(row.pattern.pattern), row) for row in _rows() if provider in row.provider.split("|")
-    ]
-    by_letter = {}
-    for letter in {"", *(first for first, _ in rows)}:
-        families = [row for first, row in rows if first in ("", letter)]
-        names = "|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)
-        by_letter[letter] = (re.compile(names), families)
-    return by_letter
+def _families(provider: str) -> Mapping[str, _Families]:
+    """Return a provider's families by the first letter of a name, "" for any other. The provider "" stands
+    for every provider."""
+    own = [row for row in _rows() if provider in row.provider.split("|")]
+    rows = [(_first_letter(row.pattern.pattern), row) for row in own]
+    return {
+        letter: _Families(tuple(row for first, row in rows if first in ("", letter)))
+        for letter in {"", *(first for first, _ in rows)}
+    }
 
 
 def _find(name: str, provider: str) -> InstanceType | None:
     for key in (provider, ""):
         by_letter = _families(key)
-        any_family, families = by_letter.get(name[:1]) or by_letter[""]
-        if any_family.fullmatch(name):
-            for family in families:
+        possible = by_letter.get(name[:1]) or by_letter[""]
+        if possible.any_name.fullmatch(name):
+            for family in possible.families:
                 if match := family.pattern.fullmatch(name):
                     return family.read(match)
     return None
