@@ -29,11 +29,11 @@ CARDS = {
 }  # fmt: skip
 SIZES = ["{}GB", "{} GB", "{}G", "({} GB)", "{}GiB", "{}GB VRAM"]
 COUNTS = ["", "1x ", "2x ", "4 x ", "8x ", "(8x) "]
-VENDORS = ["", "NVIDIA ", "nvidia ", "NVIDIA GeForce ", "AMD Instinct "]
+VENDORS = ["", "NVIDIA ", "nvidia ", "NVIDIA GeForce ", "Nvidia Tesla "]
 TAILS = [
     "",
     " spot",
-    " - US East (Ashburn)",
+    " - US East in Ashburn",
     " running in Mumbai",
     " / 64 vCPU / 512 GB RAM",
     " secure cloud",

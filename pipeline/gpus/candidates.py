@@ -15,6 +15,7 @@ _MEMORY_TOLERANCE = 0.08
 
 # Sizes in a card's usual name that are not the GPU's memory: the 480 GB of a GH200 belong to its CPU.
 _NAMED_SIZES: dict[tuple[str, float], float] = {
+    ("GH200", 120): 96,
     ("GH200", 480): 96,
     ("GH200", 576): 96,
     ("GH200", 624): 144,
@@ -25,6 +26,9 @@ _NAMED_SIZES: dict[tuple[str, float], float] = {
 _MIG_MEMORY_SHARES = {1: 1 / 8, 2: 2 / 8, 3: 4 / 8, 4: 4 / 8, 7: 8 / 8}
 _MODELS_OF_FOUR_SLICES = frozenset({"A30", "RTX PRO 6000", "RTX PRO 5000"})
 _MIG_MEMORY_TOLERANCE_GB = 1.5
+# A bare number between these, beside the name of a model with several sizes, can be a size that is not known.
+_HIGHEST_COUNT = 16
+_HIGHEST_SIZE = 300
 
 _BOARDS = frozenset({"SXM", "PCIe", "NVL", "OAM"})
 
@@ -53,9 +57,16 @@ def by_form_factor(cards: list[Card], stated: Iterable[str]) -> tuple[list[Card]
     wanted = _wanted_form_factors(stated, existing, has_one_model=len({card.model for card in cards}) == 1)
     if wanted & existing:
         return [card for card in cards if card.form_factor in wanted], True
-    if "Laptop" in wanted or (wanted & _BOARDS and len(existing & _BOARDS) > 1):
+    if wanted & {"Laptop", "MXM"} or _is_another_board(wanted & _BOARDS, existing):
         return [], False
     return [card for card in cards if not _is_named_in_full(card, cards)], False
+
+
+def _is_another_board(boards: set[str], existing: frozenset[str]) -> bool:
+    """True if a model exists on no such board. "PCIe" says nothing of a card that has no other form."""
+    if not boards:
+        return False
+    return bool(existing & _BOARDS) or (boards != {"PCIe"} and "" in existing)
 
 
 def _wanted_form_factors(stated: Iterable[str], existing: frozenset[str], has_one_model: bool) -> set[str]:
@@ -89,26 +100,35 @@ def _is_named_in_full(card: Card, cards: Sequence[Card]) -> bool:
 
 
 def by_architecture(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """Return the cards of the architectures that the label names, or all cards if there are no such cards."""
-    return [card for card in cards if card.architecture in label.architectures] or cards
+    """Return the cards of the architectures that the label names, if it names any."""
+    stated = label.architectures
+    return [card for card in cards if card.architecture in stated] if stated else cards
 
 
 def by_memory_type(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """Return the cards with the memory type that the label names (an H100 with HBM3 is the SXM board), or all
-    cards if there are no such cards."""
-    return [card for card in cards if card.memory_type in label.memory_types] or cards
+    """Return the cards with the memory type that the label names, if it names any: an H100 with HBM3 is the
+    SXM board."""
+    stated = label.memory_types
+    return [card for card in cards if card.memory_type in stated] if stated else cards
 
 
 def by_mig_profile(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """Return the cards that support the label's MIG profile: 3g.20gb needs 40 GB, and 3g.40gb needs 80 GB."""
-    if label.slice_gb is None or not label.compute_slices:
+    """Return the cards that support the label's MIG profile: 3g.20gb needs 40 GB, and 3g.40gb needs 80 GB. A
+    profile with one slice can have two shares of the memory, so 1g.10gb fits 80 GB and, if stated, 40 GB."""
+    slice_gb, slices = label.slice_gb, label.compute_slices
+    if slice_gb is None or not slices:
         return cards
-    return [
-        card
-        for card in cards
-        if abs(label.slice_gb - card.memory_gb * _mig_memory_share(card, label.compute_slices))
-        <= _MIG_MEMORY_TOLERANCE_GB
-    ]
+    named = [card for card in cards if card.memory_gb in label.adjacent_memories] or cards
+    for shares in (1, 2) if slices == 1 else (1,):
+        found = [
+            card
+            for card in named
+            if abs(slice_gb - shares * card.memory_gb * _mig_memory_share(card, slices))
+            <= _MIG_MEMORY_TOLERANCE_GB
+        ]
+        if found:
+            return found
+    return []
 
 
 def _mig_memory_share(card: Card, compute_slices: int) -> float:
@@ -181,13 +201,19 @@ def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
 
 def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
     """Return the cards whose memory size is stated as a number without a unit ("a100-80"). The number is
-    used only for data-centre models with several sizes, none of them usual: otherwise it may count CPUs."""
-    if any(card.named_without_memory for card in cards) or not all(card.form_factor for card in cards):
-        return MemoryMatch(cards, "")
+    used only for data-centre models with several sizes, none of them usual: otherwise it may count CPUs, and
+    leaves the card open if it is also the size of an unusual card ("RTX PRO 5000-72")."""
+    has_usual = any(card.named_without_memory for card in cards)
+    may_count = has_usual or not all(card.form_factor for card in cards)
     for size in (*evidence.label.bare_numbers, evidence.columns.unassigned_memory_gb):
         exact = [card for card in cards if card.memory_gb == size]
-        if exact:
+        if exact and not may_count:
             return MemoryMatch(exact, "bare_size")
+    for size in evidence.label.bare_numbers:
+        exact = [card for card in cards if card.memory_gb == size]
+        is_usual = any(card.named_without_memory for card in exact)
+        if has_usual and not is_usual and (exact or _HIGHEST_COUNT < size <= _HIGHEST_SIZE):
+            return MemoryMatch(cards, "bare_size_or_count", contradicted=True)
     return MemoryMatch(cards, "")
 
 

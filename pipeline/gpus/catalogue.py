@@ -54,6 +54,11 @@ class Accelerator:
     model: str | None = None
     memory_gb: float | None = None
 
+    @property
+    def is_host(self) -> bool:
+        """True for a CPU, which a machine with GPUs also has."""
+        return self.model is None
+
 
 @cache
 def cards() -> tuple[Card, ...]:
@@ -84,16 +89,57 @@ def card_by_id() -> Mapping[str, Card]:
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """One row of catalog/label_words.csv: a word, or several, that may stand beside a card's name without
+    changing the card. ``seen_in`` says where."""
+
+    word: str
+    kind: Literal["brand", "filler", "aside", "slice", "phrase"]
+    seen_in: str
+    reason: str
+    vendor: str = ""
+
+
+@cache
+def _words() -> list[Word]:
+    return catalog_table("label_words.csv", Word)
+
+
+@cache
+def words_of_kind(kind: str) -> frozenset[str]:
+    """Return the words of a kind in label_words.csv."""
+    return frozenset(row.word for row in _words() if row.kind == kind)
+
+
+@cache
+def phrases() -> re.Pattern[str]:
+    """Return a pattern for the phrases in label_words.csv: several words that say no more than "GPU"."""
+    found = sorted(words_of_kind("phrase"), key=len, reverse=True)
+    return re.compile(rf"(?<![^ ])(?:{'|'.join(map(re.escape, found))})(?![^ ])")
+
+
+@cache
+def first_words_of_phrases() -> frozenset[str]:
+    """Return the words with which phrases begin."""
+    return frozenset(phrase.split()[0] for phrase in words_of_kind("phrase"))
+
+
+@cache
+def vendor_of_brand() -> Mapping[str, str]:
+    """Return the vendor of each brand. Brands are optional: a label may omit them or put them anywhere."""
+    return {row.word: row.vendor for row in _words() if row.kind == "brand"}
+
+
+@dataclass(frozen=True, slots=True)
 class Spelling:
-    """The models that a sequence of words can mean. A weak spelling is also an ordinary word or number ("A2",
-    "4090", "Grace Hopper"), and is used only if a label has no strong spelling."""
+    """The models that a sequence of words can mean, and the cards if not all those of the models. A weak
+    spelling is also an ordinary word or number ("A2", "4090", "Grace Hopper"), and is used only if a label
+    has no strong spelling."""
 
     models: tuple[str, ...]
     weak: bool
+    gpu_ids: frozenset[str] = frozenset()
 
-
-# Brands are optional: a label may omit them or put them anywhere.
-BRANDS = frozenset({"nvidia", "nvda", "amd", "intel", "geforce", "tesla", "radeon", "instinct"})
 
 # Series names that sellers omit: "A6000", "7900 XTX", "W7900".
 _OPTIONAL_SERIES = frozenset({"rtx", "rx", "quadro", "arc", "grid", "pro"})
@@ -104,7 +150,7 @@ _WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", 
 
 def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
     """Yield each spelling of a model's name, as words, and whether the spelling is weak."""
-    words = tuple(word for word in re.findall(r"[a-z0-9]+", model.lower()) if word not in BRANDS)
+    words = tuple(word for word in re.findall(r"[a-z0-9]+", model.lower()) if word not in vendor_of_brand())
     yield words, " ".join(words) in _WEAK_CODES
     if model.endswith(")"):
         yield words[:-1], False  # "Titan X" without "(Pascal)"
@@ -140,11 +186,20 @@ def spellings() -> Mapping[tuple[str, ...], Spelling]:
             for ordered in _suffix_orders(words):
                 found.setdefault(ordered, Spelling((model,), weak))
     for row in catalog_rows("gpu_aliases.csv"):
-        models = tuple(row["models"].split("|"))
-        if unknown := [model for model in models if model not in cards_of_model()]:
-            raise CatalogError(f"gpu_aliases.csv, {row['alias']!r}: gpus.csv has no model {unknown[0]!r}")
-        found[tuple(row["alias"].split())] = Spelling(models, row["strength"] == "weak")
+        found[tuple(row["alias"].split())] = _alias(row)
     return found
+
+
+def _alias(row: Mapping[str, str]) -> Spelling:
+    """Return the meaning of a row of gpu_aliases.csv: models, or single cards of a model."""
+    models, gpu_ids = [], []
+    for name in row["means"].split("|"):
+        if name not in cards_of_model() and name not in card_by_id():
+            raise CatalogError(f"gpu_aliases.csv, {row['alias']!r}: gpus.csv has no {name!r}")
+        models.append(name if name in cards_of_model() else card_by_id()[name].model)
+        gpu_ids += [name] if name in card_by_id() else [card.gpu_id for card in cards_of_model()[name]]
+    only = frozenset(gpu_ids) if models != row["means"].split("|") else frozenset[str]()
+    return Spelling(tuple(dict.fromkeys(models)), row["strength"] == "weak", only)
 
 
 @cache

@@ -9,7 +9,7 @@ number, a group's name, a group divided by a number (``cpus/24``; a result like 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from math import isclose
 from typing import Annotated
 
@@ -18,6 +18,8 @@ from pydantic import BeforeValidator
 from pipeline.catalog.tables import catalog_table
 
 _PREFIXES = ("ml.", "db.", "virtual-machines-", "standard-", "standard")
+_GROUP = re.compile(r"\([^()]*\)")
+_LETTER = re.compile(r"[a-z](?![?*{])")
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 
@@ -78,19 +80,43 @@ def _rows() -> list[Family]:
     return catalog_table("instance_types.csv", Family)
 
 
+def _first_letter(pattern: str) -> str:
+    """Return the letter with which every name that matches a pattern begins, or "" if there is none."""
+    outside = pattern
+    while (shorter := _GROUP.sub("", outside)) != outside:
+        outside = shorter
+    return pattern[0] if _LETTER.match(pattern) and "|" not in outside else ""
+
+
+@dataclass(frozen=True)
+class _Families:
+    """Some families, and one pattern that matches any name in them: a single test rejects most labels."""
+
+    families: tuple[Family, ...]
+
+    @cached_property
+    def any_name(self) -> re.Pattern[str]:
+        return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in self.families))
+
+
 @cache
-def _families(provider: str) -> tuple[re.Pattern[str], list[Family]]:
-    """Return a provider's families, and one pattern that matches any name in them, so that a single test
-    rejects most labels. The provider "" stands for every provider."""
-    families = [row for row in _rows() if provider in row.provider.split("|")]
-    return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)), families
+def _families(provider: str) -> Mapping[str, _Families]:
+    """Return a provider's families by the first letter of a name, "" for any other. The provider "" stands
+    for every provider."""
+    own = [row for row in _rows() if provider in row.provider.split("|")]
+    rows = [(_first_letter(row.pattern.pattern), row) for row in own]
+    return {
+        letter: _Families(tuple(row for first, row in rows if first in ("", letter)))
+        for letter in {"", *(first for first, _ in rows)}
+    }
 
 
 def _find(name: str, provider: str) -> InstanceType | None:
     for key in (provider, ""):
-        any_family, families = _families(key)
-        if any_family.fullmatch(name):
-            for family in families:
+        by_letter = _families(key)
+        possible = by_letter.get(name[:1]) or by_letter[""]
+        if possible.any_name.fullmatch(name):
+            for family in possible.families:
                 if match := family.pattern.fullmatch(name):
                     return family.read(match)
     return None

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from pipeline.gpus import catalogue
 from pipeline.gpus.catalogue import Accelerator, Spelling
 from pipeline.gpus.tokens import (
+    ASIDE_MARK,
     CACHE_SIZE,
     FORM_FACTORS,
     HOST_MARK,
@@ -20,9 +21,10 @@ from pipeline.gpus.tokens import (
 )
 from pipeline.parsing.units import BYTES_PER_GIB
 
-_UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
+_UNITS = frozenset({"gb", "gib", "g", "gi", "go", "mb", "mib", "mo", "gbs"})
 _LONGEST_NAME = 5
 """Number of words in the longest spelling of a model."""
+_CODE = re.compile(r"[a-z]+\d+")
 _HIGHEST_COUNT = 128
 """A larger number before "gpus" or "x" is not a count of GPUs."""
 
@@ -34,10 +36,14 @@ class ParsedLabel:
     ``models`` is empty if the label names no GPU. ``adjacent_memories`` are next to the model's name; the
     ``other_memories`` can be the host's if ``mentions_host`` is True. ``bare_numbers`` have no unit and are
     before the model's name or adjacent to it. ``slice_gb`` and ``compute_slices`` describe a MIG or vGPU
-    profile. ``conflict`` is True if the model names in the label have no model in common; ``is_weak`` is True
-    if all these names are also ordinary words."""
+    profile. ``conflict`` is True if the names in the label have no model in common, or if another vendor's
+    brand or another accelerator is among them. ``is_weak`` is True if all these names are also ordinary
+    words, and ``is_bare_code`` if they are codes without a size: "M4" is also a chip of Apple's.
+    ``has_unknown_words`` is True if a word is left that can change the card. ``gpu_ids`` are the cards that
+    the names mean; if it is empty, all those of the models."""
 
     models: tuple[str, ...] = ()
+    gpu_ids: frozenset[str] = frozenset()
     form_factors: frozenset[str] = frozenset()
     memory_types: frozenset[str] = frozenset()
     architectures: frozenset[str] = frozenset()
@@ -51,6 +57,8 @@ class ParsedLabel:
     mentions_host: bool = False
     conflict: bool = False
     is_weak: bool = False
+    is_bare_code: bool = False
+    has_unknown_words: bool = False
     accelerator: Accelerator | None = None
 
 
@@ -83,6 +91,7 @@ class _Parser:
     slice_gb: float | None = None
     compute_slices: int = 0
     mentions_mig: bool = False
+    has_unknown_words: bool = False
     accelerator: Accelerator | None = None
 
     def parse(self) -> ParsedLabel:
@@ -90,7 +99,8 @@ class _Parser:
         while at < len(self.tokens):
             at = self._take(at)
         names, conflict = _decisive_names(self.names)
-        if not names:
+        is_other_device = self.accelerator is not None and not self.accelerator.is_host
+        if not names or (is_other_device and all(name.spelling.weak for name in names)):
             return ParsedLabel(accelerator=self.accelerator, counts=frozenset(self.counts))
         models = tuple(dict.fromkeys(model for name in names for model in name.spelling.models))
         if not conflict:
@@ -99,6 +109,7 @@ class _Parser:
         sizes = [size for _, size in self.memories]
         return ParsedLabel(
             models=models,
+            gpu_ids=frozenset().union(*(name.spelling.gpu_ids for name in names)),
             form_factors=self._texts_of(Kind.FORM_FACTOR),
             memory_types=self._texts_of(Kind.MEMORY_TYPE),
             architectures=self._texts_of(Kind.ARCHITECTURE),
@@ -112,8 +123,11 @@ class _Parser:
             compute_slices=self.compute_slices,
             mentions_mig=self.mentions_mig or self.slice_gb is not None,
             mentions_host=bool(self._texts_of(Kind.HOST)),
-            conflict=conflict,
+            conflict=conflict or is_other_device or any(map(self._has_foreign_brand, names)),
             is_weak=all(name.spelling.weak for name in names),
+            is_bare_code=not self.memories
+            and all(name.spelling.weak and _CODE.fullmatch(self.tokens[name.start].text) for name in names),
+            has_unknown_words=self.has_unknown_words,
         )
 
     def _texts_of(self, kind: Kind) -> frozenset[str]:
@@ -131,7 +145,8 @@ class _Parser:
             return self._take_number(at)
         if token.kind is Kind.WORD:
             return self._take_word(at)
-        self.mentions_mig |= token.text == "mig"
+        self.mentions_mig |= token.text in catalogue.words_of_kind("slice")
+        self.has_unknown_words |= token.kind is Kind.UNKNOWN
         self._collect(at)
         return at + 1
 
@@ -158,11 +173,16 @@ class _Parser:
                 continue
             words.append(token.text)
             spelling = spellings.get(tuple(words))
-            if spelling is not None:
+            if spelling is not None and not self._is_of_host(spelling, at):
                 longest = _Name(start, at + 1, spelling)
             if len(words) == _LONGEST_NAME:
                 break
         return longest
+
+    def _is_of_host(self, spelling: Spelling, at: int) -> bool:
+        """True for weak names before a unit or "CPU": "2060 GB" is no RTX 2060, a "Vera Rubin CPU" no GPU."""
+        after = self.tokens[at + 1].text if at + 1 < len(self.tokens) else ""
+        return spelling.weak and (after == "cpu" or (self.tokens[at].kind is Kind.NUMBER and after in _UNITS))
 
     def _take_number(self, at: int) -> int:
         """Collect a bare number: a memory size before a unit, a count before "x" or "gpus"."""
@@ -180,7 +200,7 @@ class _Parser:
 
     def _take_word(self, at: int) -> int:
         """Collect a word that does not start a model's name: an "x" before a count, a form factor, or the
-        name of another accelerator."""
+        name of another accelerator. Any other word belongs to a name that is not known."""
         text = self.tokens[at].text
         if text == "x" and at and at + 1 < len(self.tokens) and self.tokens[at + 1].kind is Kind.NUMBER:
             self.counts.add(self.tokens[at + 1].value)
@@ -188,8 +208,26 @@ class _Parser:
         if text == "s" and self.names and "PRO" in self.names[-1].spelling.models[0]:
             # Vast.ai lists "RTX PRO 6000 S" next to "RTX PRO 6000 WS".
             self.texts.setdefault(Kind.FORM_FACTOR, set()).add("Server")
-        self.accelerator = self.accelerator or _accelerator([t.text for t in self.tokens[at : at + 3]])
-        return at + 1
+            return at + 1
+        if text in catalogue.words_of_kind("slice"):
+            self.mentions_mig = True
+            return at + 1
+        words, accelerator = _accelerator([t.text for t in self.tokens[at : at + 3]])
+        self.accelerator = self.accelerator or accelerator
+        self.has_unknown_words |= accelerator is None and text != "x"
+        return at + max(words, 1)
+
+    def _has_foreign_brand(self, name: _Name) -> bool:
+        """True if the brand before a name, or anywhere in the label of a weak name, is another vendor's."""
+        vendors = catalogue.vendor_of_brand()
+        models = name.spelling.models
+        own = {card.vendor for model in models for card in catalogue.cards_of_model()[model]}
+        for token in reversed(self.tokens if name.spelling.weak else self.tokens[: name.start]):
+            if token.text in vendors and vendors[token.text] not in own:
+                return True
+            if token.text in vendors or (token.kind not in _TRANSPARENT and not name.spelling.weak):
+                return False
+        return False
 
     def _is_adjacent(self, at: int, start: int, end: int) -> bool:
         """True if only transparent tokens or architectures separate a place from a name, on either side."""
@@ -197,11 +235,11 @@ class _Parser:
         return all(token.kind in _TRANSPARENT or token.kind is Kind.ARCHITECTURE for token in between)
 
 
-def _accelerator(words: Sequence[str]) -> Accelerator | None:
-    """Return the accelerator with the longest name that these words begin with."""
+def _accelerator(words: Sequence[str]) -> tuple[int, Accelerator | None]:
+    """Return the accelerator with the longest name that begins these words, after the length of the name."""
     known = catalogue.accelerators()
-    names = (tuple(words[:length]) for length in range(len(words), 0, -1))
-    return next((known[name] for name in names if name in known), None)
+    lengths = range(len(words), 0, -1)
+    return next(((n, known[tuple(words[:n])]) for n in lengths if tuple(words[:n]) in known), (0, None))
 
 
 def _decisive_names(names: Sequence[_Name]) -> tuple[Sequence[_Name], bool]:
@@ -216,8 +254,7 @@ _HOST_UNITS = (
     "core", "cores", "ocpu", "ocpus", "tb", "threads", "tib", "vcpu", "vcpus", "w", "year", "years",
 )  # fmt: skip
 _HOST_WORDS = frozenset((*_HOST_MEMORY_WORDS, *_HOST_UNITS))
-_KEPT_WORDS = frozenset({"gpu", "gpus", "mig"}) | _UNITS
-_CANONICAL_WORDS = {Kind.FILLER: "", Kind.UNKNOWN: "?", Kind.HOST: HOST_MARK}
+_CANONICAL_WORDS = {Kind.FILLER: "", Kind.ASIDE: ASIDE_MARK, Kind.UNKNOWN: "?", Kind.HOST: HOST_MARK}
 
 # Statements about the host in a canonical label: "64 ~vcpu", "512 gb ~ram", "2 ~tb ~nvme".
 _MEMORY_UNITS = "|".join(sorted(_UNITS, key=len, reverse=True))
@@ -232,6 +269,17 @@ _COUNT = re.compile(r"#(\d+)")
 _UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
 
 
+_USUAL_VENDOR = "nvidia"
+"""Its brands are left out of canonical labels: most labels have one, none beside another vendor's card."""
+
+
+@cache
+def _kept_words() -> frozenset[str]:
+    """Return the filler that says something in its place."""
+    brands = {brand for brand, vendor in catalogue.vendor_of_brand().items() if vendor != _USUAL_VENDOR}
+    return catalogue.words_of_kind("slice") | brands | _UNITS | {"gpu", "gpus"}
+
+
 @lru_cache(maxsize=CACHE_SIZE)
 def _canonical_word(word: str) -> str:
     """Return a word as a cache key: an unknown word as "?", filler as "", a count as "#8", a word that
@@ -241,7 +289,7 @@ def _canonical_word(word: str) -> str:
         return f"#{tokens[0].value:g}"
     if word in _HOST_WORDS:
         return f"~{word}"
-    if word in _KEPT_WORDS or len({token.kind for token in tokens}) > 1:
+    if word in _kept_words() or len({token.kind for token in tokens}) > 1:
         return word
     return _CANONICAL_WORDS.get(tokens[0].kind, word)
 
@@ -264,14 +312,64 @@ def _parse_canonical(words: str) -> tuple[ParsedLabel, frozenset[float]]:
         words, counts = "".join(parts[::2]), parts[1::2]
     if "? " in words:
         words = _UNKNOWN_RUN.sub("?", words)
-    # Unknown words at either end do not separate anything.
-    label = _parse_without_counts(words.strip("? "))
+    # Words about something else at either end do not separate anything.
+    label = _parse_without_counts(words.strip(f"{ASIDE_MARK} "))
     return label, label.counts.union(map(float, counts))
 
 
 def parse_label(label: str) -> tuple[ParsedLabel, frozenset[float]]:
     """Return what a label states, and every GPU count in the label, ignoring case, separators and filler."""
-    return _parse_canonical(" ".join(filter(None, map(_canonical_word, split_words(label)))))
+    words = split_words(label)
+    if "in" in words:
+        words = _without_places(words)
+    if not catalogue.first_words_of_phrases().isdisjoint(words):
+        words = catalogue.phrases().sub("gpu", " ".join(words)).split()
+    return _parse_canonical(" ".join(filter(None, map(_canonical_word, words))))
+
+
+def _without_places(words: Sequence[str]) -> list[str]:
+    """Return the words without the unknown words after "in", which name a place."""
+    kept: list[str] = []
+    for word in words:
+        if not (kept and kept[-1] == "in" and tokens_of_word(word)[0].kind is Kind.UNKNOWN):
+            kept.append(word)
+    return kept
+
+
+ALTERNATIVES = re.compile(r"([/|,;&]| (?:or|and|vs) )")
+_NUMBER = re.compile(r"\d{3,4}")
+_TWO_SIZES = re.compile(r"(?<![\w.])(\d{1,3}) ?(?:gi?b?)? ?/ ?(\d{1,3}) ?gi?b?(?!\w)", re.IGNORECASE)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _part(text: str) -> ParsedLabel:
+    return parse_label(text)[0]
+
+
+def names_alternatives(label: str) -> bool:
+    """True if a label names several cards, one after the other: "A2 / A16", "RTX 4090/4090D", "RX 470/480",
+    "RTX PRO 5000 / RTX PRO 5000 72GB"."""
+    pieces = ALTERNATIVES.split(label)
+    parts = [piece.strip(" ()[]") for piece in pieces[::2]]
+    later = [_part(part) for part in parts[1:]]
+    separated = zip(pieces[1::2], parts[1:], strict=True)
+    is_number = [separator in "/|" and _NUMBER.fullmatch(part) for separator, part in separated]
+    if not (any(each.models for each in later) or any(is_number)):
+        return False
+    parsed = [parse_label(parts[0])[0], *later]
+    if any(number and before.models for number, before in zip(is_number, parsed, strict=False)):
+        return True
+    named = [each for each in parsed if each.models]
+    kinds = {(each.models, each.adjacent_memories) for each in named}
+    if len(kinds) < 2:
+        return False
+    return "," not in pieces[1::2] or not set.intersection(*(set(each.models) for each in named))
+
+
+def alternative_sizes(label: str) -> tuple[float, ...]:
+    """Return the two memory sizes of "A100 40/80GB" in GB, or nothing."""
+    found = _TWO_SIZES.search(label)
+    return (float(found[1]), float(found[2])) if found else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,16 @@ from pipeline.gpus import candidates, catalogue, tokens
 from pipeline.gpus.candidates import Evidence
 from pipeline.gpus.catalogue import Accelerator, Card, ProviderRule
 from pipeline.gpus.instance_types import InstanceType, find_instance_type
-from pipeline.gpus.label import NO_COLUMNS, Columns, ParsedLabel, parse_columns, parse_label
+from pipeline.gpus.label import (
+    ALTERNATIVES,
+    NO_COLUMNS,
+    Columns,
+    ParsedLabel,
+    alternative_sizes,
+    names_alternatives,
+    parse_columns,
+    parse_label,
+)
 
 _COUNT_TOLERANCE = 0.15
 """Maximum relative difference between two counts that agree."""
@@ -100,6 +109,11 @@ def _identify(
             counts = stated
             memory_gb = machine.total_memory_gb
             return _decide(of_machine, counts, columns, given_count, rules, True, "instance_type+", memory_gb)
+    if parsed.models and ALTERNATIVES.search(other_words) and (rule := _alternatives(other_words, parsed)):
+        return _ambiguous(_cards_of(*parsed.models), rule)
+    if parsed.is_bare_code and not (provider or _has_brand(other_words)):
+        # A seller's list of GPUs has an A2 among them; elsewhere, "A2" and "M4" also name other things.
+        return _ambiguous(_cards_of(*parsed.models), "code_without_brand")
     if "/" in raw_label and (share := _FRACTION.search(raw_label)) and given_count in (None, 1):
         given_count = 1 / int(share[1])
     return _decide(parsed, counts, columns, given_count, rules, kind == "instance_type", "", None)
@@ -126,6 +140,19 @@ def _instance_type_in(raw_label: str, provider: str) -> tuple[InstanceType | Non
             if machine is not None:
                 return machine, raw_label.replace(name, f" {tokens.HOST_WORD} ")
     return None, raw_label
+
+
+def _has_brand(label: str) -> bool:
+    return not catalogue.words_of_kind("brand").isdisjoint(tokens.split_words(label))
+
+
+def _alternatives(label: str, parsed: ParsedLabel) -> str:
+    """Return the rule by which a label leaves open which of several cards it means, or ""."""
+    if names_alternatives(label):
+        return "several_models"
+    sizes = frozenset(alternative_sizes(label))
+    known = {card.memory_gb for card in _cards_of(*parsed.models)} if sizes else sizes
+    return "several_memories" if len(sizes) > 1 and sizes <= known else ""
 
 
 def _cards_of(*models: str) -> list[Card]:
@@ -165,6 +192,10 @@ def _decide(
     if is_contradicted and identity.status == "matched":
         card = catalogue.card_by_id()[identity.gpu_id or ""]
         return replace(_ambiguous([card], "count_contradicts"), gpu_count=count)
+    if parsed.has_unknown_words and identity.status == "matched":
+        # A count can be part of an unknown name: "GN21-X11", "VENTUS 3X".
+        card = catalogue.card_by_id()[identity.gpu_id or ""]
+        return replace(_ambiguous([card], f"{rule_prefix}unknown_word"), gpu_count=given)
     sold_gpus = _sold_gpus(count, identity.gpu_fraction)
     return replace(identity, gpu_count=sold_gpus, rule=rule_prefix + identity.rule)
 
@@ -210,28 +241,13 @@ def _without_model(accelerator: Accelerator | None, count: float | None, rule_pr
 @lru_cache(maxsize=tokens.CACHE_SIZE)
 def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
     """Return the identity, without a count, of the card of a named model that agrees with all evidence."""
-    parsed, columns = evidence.label, evidence.columns
-    all_cards = _cards_of(*parsed.models)
+    parsed = evidence.label
+    all_cards = [c for c in _cards_of(*parsed.models) if not parsed.gpu_ids or c.gpu_id in parsed.gpu_ids]
     if parsed.conflict:
         return _ambiguous(all_cards, "several_models")
-    cards, steps = candidates.by_architecture(all_cards, parsed), ["label"]
-    if len(parsed.models) > 1:
-        # A word like "server" is a form factor of only some models, so the memory size selects models first.
-        by_memory = candidates.by_memory(cards, evidence)
-        cards = cards if by_memory.contradicted else by_memory.cards
-    of_any_form_factor = cards
-    cards, has_decided = candidates.by_form_factor(cards, parsed.form_factors | columns.form_factors)
+    cards, of_any_form_factor, steps = _of_stated_kind(all_cards, evidence)
     if not cards:
-        return _ambiguous(all_cards, "form_factor_contradicts")
-    if has_decided:
-        steps.append("form_factor")
-    of_memory_type = candidates.by_memory_type(cards, parsed)
-    if len(of_memory_type) < len(cards):
-        cards = of_memory_type
-        steps.append("memory_type")
-    cards = candidates.by_mig_profile(cards, parsed)
-    if not cards:
-        return _ambiguous(all_cards, "slice_fits_no_card")
+        return _ambiguous(all_cards, steps[-1])
     renamed = _renamed_by_provider(cards, rules)
     if renamed is not cards:
         cards = renamed
@@ -243,6 +259,32 @@ def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
     if by_memory.rule:
         steps.append(by_memory.rule)
     return _single_card(by_memory.cards, steps, evidence, rules)
+
+
+def _of_stated_kind(cards: list[Card], evidence: Evidence) -> tuple[list[Card], list[Card], list[str]]:
+    """Return the cards of the stated architecture, form factor, memory type and slice, those of any form
+    factor, and the deciding steps. If no card is left, the last step names the contradiction."""
+    parsed, steps = evidence.label, ["label"]
+    cards = candidates.by_architecture(cards, parsed)
+    if len(parsed.models) > 1:
+        # A word like "server" is a form factor of only some models, so the memory size selects models first.
+        by_memory = candidates.by_memory(cards, evidence)
+        cards = cards if by_memory.contradicted else by_memory.cards
+    if not cards:
+        return [], [], ["architecture_contradicts"]
+    form_factors = parsed.form_factors | evidence.columns.form_factors
+    of_form, has_decided = candidates.by_form_factor(cards, form_factors)
+    if not of_form:
+        return [], cards, ["form_factor_contradicts"]
+    if has_decided:
+        steps.append("form_factor")
+    of_type = candidates.by_memory_type(of_form, parsed)
+    if not of_type:
+        return [], cards, ["memory_type_contradicts"]
+    if len(of_type) < len(of_form):
+        steps.append("memory_type")
+    of_slice = candidates.by_mig_profile(of_type, parsed)
+    return of_slice, cards, steps if of_slice else ["slice_fits_no_card"]
 
 
 def _single_card(

@@ -30,6 +30,7 @@ class Kind(Enum):
     SLICE = auto()  # A MIG or vGPU profile.
     FILLER = auto()  # A word that says nothing about the GPU.
     HOST = auto()  # A statement about the machine, not its GPUs.
+    ASIDE = auto()  # A word about something else, such as a seller, or "in" before a place.
     UNKNOWN = auto()
 
 
@@ -48,7 +49,8 @@ class Token:
 FORM_FACTORS = {
     "sxm": "SXM", "sxm2": "SXM", "sxm3": "SXM", "sxm4": "SXM", "sxm5": "SXM", "sxm6": "SXM", "sxm7": "SXM",
     "hgx": "SXM", "dgx": "SXM", "dgxs": "SXM",
-    "pcie": "PCIe", "pci": "PCIe", "pcie3": "PCIe", "pcie4": "PCIe", "pcie5": "PCIe", "fhhl": "PCIe",
+    "pcie": "PCIe", "pcle": "PCIe", "pci": "PCIe", "pcie3": "PCIe", "pcie4": "PCIe", "pcie5": "PCIe",
+    "fhhl": "PCIe",
     "nvl": "NVL", "nvlink": "NVLink", "nvlinked": "NVLink",
     "oam": "OAM", "mxm": "MXM", "sff": "SFF",
     "laptop": "Laptop", "mobile": "Laptop", "notebook": "Laptop", "maxq": "Max-Q",
@@ -61,31 +63,28 @@ ARCHITECTURES = {
     "turing": "turing", "volta": "volta", "pascal": "pascal", "maxwell": "maxwell", "kepler": "kepler",
 }  # fmt: skip
 _EDITIONS = frozenset({"se", "ws", "wk"})
-_FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig", "nvl4", "nvl36", "nvl72")
+_FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig", "nvl4", "nvl72")
+_UNITS = "gib|gbs|gb|go|gi|g|mib|mb|mo|mi"
 
 HOST_MARK = "|"
 """Stands in for a label's statements about the host, and is read as a token of kind HOST."""
 
+ASIDE_MARK = "&"
+"""Stands in for a word about something else than the GPU."""
+
 HOST_WORD = "1vcpu"
 """A word of kind HOST, to put into a label in place of a machine's name."""
 
-# Words that say nothing about the GPU; they may occur between words that do.
-_FILLER = catalogue.BRANDS | {
-    "gpu", "gpus", "graphics", "card", "cards", "generation", "gen", "edition", "accelerator", "accelerators",
-    "tensor", "core", "cores", "data", "center", "datacenter", "cloud", "the", "with", "and", "per", "hour",
-    "virtual", "vm", "bm", "instance", "node", "nodes", "bare", "metal", "baremetal", "cluster", "compute",
-    "mode", "secure", "community", "spot", "preemptible", "on", "demand", "ondemand", "reserved", "dedicated",
-    "shared", "serverless", "standard", "premium", "basic", "small", "medium", "large", "xlarge", "full",
-    "plus", "mega", "high", "performance", "ib", "infiniband", "roce", "eth", "ethernet", "ecc", "vram",
-    "memory", "ram", "vcpu", "vcpus", "usd", "gddr", "hbm", "r", "tm",
-    "lhr", "nvl2", "nvl4", "nvl8", "nvl16", "nvl36", "nvl72", "nvl144",
-}  # fmt: skip
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)(gib|gbs|gb|gi|g|mib|mb|mi)")
+_MEMORY = re.compile(rf"(\d+(?:\.\d+)?)({_UNITS})")
 _COUNT_BEFORE = re.compile(r"([1-9]\d{0,2})x(?!l?arge|l$|\d)")
 _COUNT_AFTER = re.compile(r"x([1-9]\d{0,2})$")
 _GPUS = re.compile(r"([1-9]\d{0,2})gpus?")
-_COUNT_CPUS_MEMORY = re.compile(r"([1-9]\d{0,2})x\d{1,4}v\d{1,5}gb")
-_HARDWARE = re.compile(r"\d+(?:v?cpus?|vcores?|cores?|ocpus?|threads?|nvme|ssd|hdd|tb|tib|gbps|w|h|hr|hrs)")
+_COUNT_CPUS_MEMORY = re.compile(r"([1-9]\d{0,2})x\d{1,4}v\d{1,5}gb?")
+_HARDWARE = re.compile(
+    r"\d+(?:v?cpus?|vcores?|cores?|ocpus?|threads?|nvme|ssd|hdd|tb|tib|[gt]bps|w|h|hr|hrs)|\d{2,}v"
+)
+_IDENTIFIER = re.compile(r"(?=\d*[a-f])[0-9a-f]{16,}|\d*xlarge")  # of an offer, or the size of a machine
+_CHIP = re.compile(r"(?:g[fkmpvathb]|tu|ad)[12]\d{2}b?(?:gl)?(m?)")
 _SLICE = re.compile(r"(\d)g\.?(\d+)gb")
 _VGPU = re.compile(r"(\d{1,2})q")
 _NUMBER = re.compile(r"\d+")
@@ -96,21 +95,38 @@ _TRADEMARK = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
 _SEPARATORS = b"_-/,()|:;[]{}*#\"'!?@&~=`+\t\n\r"
 _TO_SPACES = bytes.maketrans(_SEPARATORS, b" " * len(_SEPARATORS))
 _OTHER_SEPARATORS = str.maketrans(dict.fromkeys("–—•·\u00a0", " ") | {"×": "x"})
-_DOT = re.compile(r"(?<![a-z\d.])(\d+\.\d+gi?b?)\b|\.")
+_DOT = re.compile(r"(?<![a-z\d.])(\d+\.\d+(?:gi?b?)?)\b(?!\.)|\.")
 _MAX_Q = re.compile(r"\bmax[- ]?q\b")
+_LSPCI = re.compile(r"^(?:[\da-f]{4}:)?[\da-f]{2}:[\da-f]{2}\.\d (?=.*:)| \(rev [\da-f]{2}\)")
+_PCI_E = re.compile(r"\bpci[- ]e\b")
+_TIMES_BEFORE = re.compile(r"(?<![\w.])(\d{1,2}) ?\* ?(?=[a-z])")
+_TIMES_AFTER = re.compile(r"(?<=[\w)]) ?\* ?(\d{1,2})(?![\w.]| ?[gm]i?b)")
+_EAST_ASIAN = re.compile(r"([\u3040-\u9fff\uac00-\ud7af]+)")
+_COUNT_OF_CARDS = re.compile(r"(?<![/\d])(\d{1,2}) *[卡张張块塊]")
 _MIG = re.compile(r"(?<!\d)(\d)g[.\- ](\d+)gb\b")
+_MIG_SYNONYM = re.compile(r"(?<=[a-z\d]_)([1-7])\.(\d{2,3})(?![\w.])")
 
 
 def split_words(label: str) -> list[str]:
     """Return the words of a label in lower case, without trademark signs or separators."""
     if not label.isascii():
         text = _TRADEMARK.sub(" ", label).replace("×", "x")
-        label = unicodedata.normalize("NFKC", text).translate(_OTHER_SEPARATORS)
+        text = unicodedata.normalize("NFKC", text).translate(_OTHER_SEPARATORS)
+        label = _EAST_ASIAN.sub(r" \1 ", _COUNT_OF_CARDS.sub(r" \1x ", text))
     text = label.lower()
+    if "(rev " in text:
+        text = _LSPCI.sub("", text)
+    if "*" in text:
+        text = _TIMES_AFTER.sub(r" x\1 ", _TIMES_BEFORE.sub(r"\1x ", text))
+    if "pci" in text:
+        text = _PCI_E.sub("pcie", text)
     if "(" in text and ("(r)" in text or "(tm)" in text):
         text = _TRADEMARK.sub(" ", text)
     if "max" in text:
         text = _MAX_Q.sub("maxq", text)
+    if "." in text and "_" in text:
+        # Names of SLURM at the Digital Research Alliance of Canada: h100_1.10 is h100_1g.10gb.
+        text = _MIG_SYNONYM.sub(r"\1g\2gb", text)
     if "mig" in text or "g." in text:
         text = _MIG.sub(r" \1g\2gb ", text)
     # Translating bytes is ten times faster than translating characters.
@@ -129,9 +145,26 @@ def _known_words() -> frozenset[str]:
 
 
 @cache
+def _whole_words() -> dict[str, Token]:
+    """Return the token of each known word; of a word with several meanings, the last one in this order."""
+    filler = [word for kind in ("brand", "filler", "slice") for word in catalogue.words_of_kind(kind)]
+    return {
+        HOST_MARK: Token(Kind.HOST, HOST_MARK),
+        ASIDE_MARK: Token(Kind.ASIDE, ASIDE_MARK),
+        **{word: Token(Kind.FILLER, word) for word in filler},
+        **{word: Token(Kind.WORD, word) for word in _known_words() | {"x", "v", "d", "s", "q"}},
+        **{word: Token(Kind.ASIDE, word) for word in catalogue.words_of_kind("aside")},
+        **{word: Token(Kind.MEMORY_TYPE, word) for word in MEMORY_TYPES},
+        **{word: Token(Kind.ARCHITECTURE, text) for word, text in ARCHITECTURES.items()},
+        **{word: Token(Kind.FORM_FACTOR, text) for word, text in FORM_FACTORS.items()},
+    }
+
+
+@cache
 def _fragments() -> tuple[tuple[str, Token], ...]:
     """Return the parts, other than numbers, that composed words can contain, longest first."""
-    fragments = {name: Token(Kind.FILLER, name) for name in (*catalogue.BRANDS, *_FILLER_FRAGMENTS)}
+    filler = (*catalogue.vendor_of_brand(), *_FILLER_FRAGMENTS)
+    fragments = {name: Token(Kind.FILLER, name) for name in filler}
     fragments |= {name: Token(Kind.ARCHITECTURE, text) for name, text in ARCHITECTURES.items()}
     fragments |= {name: Token(Kind.MEMORY_TYPE, name) for name in MEMORY_TYPES}
     fragments |= {name: Token(Kind.WORD, name) for name in _known_words()}
@@ -146,25 +179,22 @@ def gigabytes(number: float, unit: str) -> float:
 
 def _single_token(word: str) -> Token | None:
     """Return the token for the word as a whole, or None."""
-    if word in FORM_FACTORS:
-        return Token(Kind.FORM_FACTOR, FORM_FACTORS[word])
-    if word in ARCHITECTURES:
-        return Token(Kind.ARCHITECTURE, ARCHITECTURES[word])
-    if word in MEMORY_TYPES:
-        return Token(Kind.MEMORY_TYPE, word)
-    if word in _FILLER:
-        return Token(Kind.FILLER, word)
-    if word == HOST_MARK or _HARDWARE.fullmatch(word):
+    if word in _whole_words():
+        return _whole_words()[word]
+    if word.isdigit():
+        return Token(Kind.NUMBER, word, float(word))
+    if _HARDWARE.fullmatch(word):
         return Token(Kind.HOST, word)
-    if word in _known_words() or word in {"x", "v", "d", "s", "q"}:
-        return Token(Kind.WORD, word)
+    if _IDENTIFIER.fullmatch(word):
+        return Token(Kind.ASIDE, word)
+    if match := _CHIP.fullmatch(word):
+        return Token(Kind.FORM_FACTOR, "Laptop") if match[1] else Token(Kind.FILLER, word)
     if match := _SLICE.fullmatch(word):
         return Token(Kind.SLICE, word, float(match[2]), int(match[1]))
     if match := _VGPU.fullmatch(word):
         return Token(Kind.SLICE, word, float(match[1]))
-    if match := _GPUS.fullmatch(word) or _COUNT_CPUS_MEMORY.fullmatch(word):
-        return Token(Kind.COUNT, word, float(match[1]))
-    return Token(Kind.NUMBER, word, float(word)) if word.isdigit() else None
+    match = _GPUS.fullmatch(word) or _COUNT_CPUS_MEMORY.fullmatch(word)
+    return Token(Kind.COUNT, word, float(match[1])) if match else None
 
 
 def _leading_tokens(word: str, start: int) -> Iterator[tuple[Token, int]]:

@@ -196,7 +196,7 @@ class Estimator:
         """Return the catalogue's id for a GPU given by id or in free text. Raises RunError if no GPU fits."""
         if label in self.gpus:
             return label
-        identity = identify(label)
+        identity = identify(_CAPPED.sub("", label))
         found = identity.gpu_id
         if identity.gpu_fraction is not None or _PART_OF_A_CARD.search(label):
             raise RunError(f"gpu '{label}' is a part of a card: only whole cards are estimated")

@@ -10,6 +10,7 @@ import pytest
 from pipeline.catalog.tables import catalog_rows
 from pipeline.gpus import catalogue
 from pipeline.gpus.label import parse_label
+from pipeline.gpus.tokens import split_words
 from pipeline.home import paths
 from tests.gpus.tables import Row, rows
 
@@ -165,3 +166,21 @@ def test_other_tables_name_existing_cards_and_devices() -> None:
     wrong += [row for row in catalog_rows("gpu_order.csv") if not {row["older"], row["successor"]} <= models]
     wrong += [row for row in catalog_rows("gpu_price_bounds.csv") if row["gpu_id"] not in BY_ID]
     assert wrong == []
+
+
+def test_words_that_may_stand_beside_a_name_are_reviewed() -> None:
+    """Each once, with where it was seen and why it does not change the card."""
+    words = catalog_rows("label_words.csv")
+    vendors = {card.vendor for card in catalogue.cards()}
+    wrong = [
+        row
+        for row in words
+        if not (row["seen_in"] and row["reason"])
+        or (row["kind"] == "brand") != (row["vendor"] in vendors)
+        or (row["kind"] == "phrase") != (" " in row["word"])
+        or " ".join(split_words(row["word"])) != row["word"]
+    ]
+    names = {word for name in (*catalogue.spellings(), *catalogue.accelerators()) for word in name}
+    wrong += [row for row in words if row["word"] in names and row["kind"] != "slice"]
+    assert wrong == []
+    assert len({row["word"] for row in words}) == len(words)

@@ -56,8 +56,8 @@ def test_every_optional_column_has_an_effect(path: Path) -> None:
         b"lambda,A100 SXM4,,,\n"
         b",A100 SXM4,,vram_gb=80,\n"
         b",A100 SXM4 40GB 1g.5gb, gpu_name ,, 2 \n"
-        b",L40S-foo-64GB,gpu_name,,\n"
-        b",L40S-foo-64GB,instance_type,,\n"
+        b",L40S-kube-64GB,gpu_name,,\n"
+        b",L40S-kube-64GB,instance_type,,\n"
     )
     rows = normalized(path)
     ids = ["", "a100-sxm-40gb", "a100-sxm-80gb", "a100-sxm-40gb", "", "l40s"]
