@@ -83,7 +83,7 @@ def of_runpod(page: str) -> str:
     """One price falls by a tenth, and one is ten times as high."""
     content = json.loads(page)
     cards = {gpu["id"]: gpu for gpu in content["data"]["gpuTypes"]}
-    cards["NVIDIA A100 80GB PCIe"]["securePrice"] = 1.25
+    cards["NVIDIA A100 80GB PCIe"]["securePrice"] = 1.30
     cards["NVIDIA GeForce RTX 4090"]["securePrice"] *= 10
     return json.dumps(content)
 

@@ -28,7 +28,6 @@ class Losses:
 class Usual:
     """The median number of offers in the last growth_days accepted readings: in all, and by part."""
 
-    readings: int = 0
     offers: float = 0
     parts: Mapping[Part, float] = field(default_factory=dict)
 
@@ -46,7 +45,7 @@ def usual_of(readings: Sequence[Sequence[Offer]]) -> Usual:
     counts = [_parts(offers) for offers in readings]
     parts = {part for each in counts for part in each}
     medians = {part: median(each[part] for each in counts) for part in parts}
-    return Usual(len(readings), median(map(len, readings)), medians)
+    return Usual(median(map(len, readings)), medians)
 
 
 _PART_OF: Sequence[tuple[str, Callable[[Offer], Any]]] = (
@@ -72,7 +71,7 @@ def losses(offers: Sequence[Offer], rejects: Sequence[RejectedRow], usual: Usual
         return Losses()
     gone = usual.offers - len(offers)
     unpriced = sum(reject.reason == RejectReason.NOT_OFFERED for reject in rejects)
-    text = f"{len(offers)} offers where the last {usual.readings} accepted readings had {usual.offers:g}"
+    text = f"{len(offers)} offers, where {usual.offers:g} are usual"
     if unpriced:
         text += f"; {unpriced} rows have no price"
     if gone >= THRESHOLDS.refused_loss * usual.offers:
@@ -97,5 +96,5 @@ def _lost(part: Part, now: int, usual: float) -> str:
     if name == "table":
         url, tier, kind = value
         value = f"{url} ({', '.join(filter(None, (tier, kind)))})"
-        name = "page"
-    return f"{name} {value} has {now} offers where it had {usual:g}"
+    where = f"region {value}" if name == "region" else value
+    return f"{where}: {now} offers, where {usual:g} are usual"

@@ -171,8 +171,6 @@ def doubt_move(
     is_same = is_same_price(before.native_price, offer.native_price)
     if not is_same and not offer.is_marketplace and (doubt := earlier.taken_from_another(offer, before, now)):
         return doubt
-    if not is_same and not offer.is_marketplace and _lacks_digits(before.native_price, offer.native_price):
-        return Doubt(RejectReason.DIGITS_LOST, from_to(offer, before), before)
     is_list_price = offer.price_kind != "spot" and not offer.is_marketplace
     most = THRESHOLDS.max_list_change if is_list_price else THRESHOLDS.max_day_change
     if reason := _jump(before.native_price, offer, offer.native_price, most, config):
@@ -215,13 +213,6 @@ def _jump(
         return RejectReason.MOVED_BY_A_UNIT
     is_far = change > max(most, THRESHOLDS.max_timed_change)
     return RejectReason.PRICE_TOO_FAR if is_far else RejectReason.PRICE_JUMP
-
-
-def _lacks_digits(before: Decimal, now: Decimal) -> bool:
-    """True if a price is the earlier one without its last decimals, or without the zero after the point."""
-    old, new = f"{before.normalize():f}", f"{now.normalize():f}"
-    cut = old.startswith(new) and "." in old[len(new.partition(".")[0]) :]
-    return new != old and (cut or old.replace(".0", ".", 1) == new)
 
 
 def from_to(offer: Offer, before: Before) -> str:

@@ -158,7 +158,7 @@ def why_grown(rows: int, accepted: Sequence[int], refused: Sequence[int]) -> str
     usual = median(accepted)
     if rows <= THRESHOLDS.max_growth * usual or rows <= usual + THRESHOLDS.min_growth:
         return None
-    return f"{rows} offers where the last {len(accepted)} accepted readings had {usual:g}"
+    return f"{rows} offers, where {usual:g} are usual"
 
 
 def _is_as_long(rows: int, earlier: int) -> bool:

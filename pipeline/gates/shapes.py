@@ -17,7 +17,7 @@ from pipeline.gates.factors import known_factor
 from pipeline.gates.held import Before, Doubt
 from pipeline.gates.history import History, dated_price
 from pipeline.gates.price_moves import EarlierPrices, from_to
-from pipeline.gates.prices import is_same_figure, relative_change
+from pipeline.gates.prices import is_same_figure, is_same_price, relative_change
 from pipeline.gates.thresholds import THRESHOLDS
 
 
@@ -54,7 +54,7 @@ def doubt_lists(
     moves = list(_moves(offers, earlier))
     if found := dict(_older_than_the_last(moves, page_days)):
         return found
-    for find in (_earlier_page, _one_factor, _moved_apart):
+    for find in (_earlier_page, _one_factor, _digits_lost, _moved_apart):
         if found := dict(find(moves, history)):
             return found
     return {}
@@ -167,6 +167,26 @@ def _moved_by(factor: Decimal, reason: RejectReason, what: str, members: Sequenc
     moved = [move for move in members if move.has_moved]
     why = f"{len(moved)} of {len(members)} prices moved, by a factor of {factor:.4g} ({what})"
     yield from ((move.place, move.doubt(reason, why)) for move in moved)
+
+
+def _digits_lost(moves: Sequence[_Move], history: History) -> _Found:
+    """Doubt prices that are the earlier ones without some digits, if there are several: one price may be cut
+    to a round one."""
+    found = [
+        move
+        for move in moves
+        if not is_same_price(move.before.native_price, move.offer.native_price)
+        and _lacks_digits(move.before.native_price, move.offer.native_price)
+    ]
+    if len({move.before.native_price for move in found}) >= THRESHOLDS.min_column_prices:
+        why = f"{len(found)} prices lack digits that they had"
+        yield from ((move.place, move.doubt(RejectReason.DIGITS_LOST, why)) for move in found)
+
+
+def _lacks_digits(before: Decimal, now: Decimal) -> bool:
+    """True if a price is the earlier one without its decimals, or without the zero after the point."""
+    old, new = f"{before.normalize():f}", f"{now.normalize():f}"
+    return old.startswith(f"{new}.") or (".0" in old and old.replace(".0", ".", 1) == new)
 
 
 def _moved_apart(moves: Sequence[_Move], history: History) -> _Found:

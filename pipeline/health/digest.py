@@ -155,7 +155,7 @@ def _moved(connection: duckdb.DuckDBPyConnection) -> list[str]:
     moved, gone = (ask(connection, _CHANGED, [what, SHOWN]) for what in ("moved", "no_longer_listed"))
     prices = [(row["changes"], _price_moved(row)) for row in moved.dicts()]
     unlisted = [(row["changes"], f"{_named(row)} ({price_text(row['before'])})") for row in gone.dicts()]
-    lost = [f"{row['source']} lists {harmless(row['lost'])}" for row in ask(connection, _LOST).dicts()]
+    lost = [f"{row['source']}: {harmless(row['lost'])}" for row in ask(connection, _LOST).dicts()]
     cheapest = [
         (row["changes"], f"{row['workload']} {_from_to(row)} USD ({harmless(row['now'])})")
         for row in ask(connection, _CHEAPEST_MOVED, [SHOWN]).dicts()

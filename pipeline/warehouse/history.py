@@ -86,7 +86,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: dat
         delete_days(connection, table, changed)
         there = {each for each in changed if _Key(table, *each) in changes.recorded}
         _load(connection, home, table, there, changes)
-    if changes.days(*BY_SOURCE, "as_of_day"):
+    if changes.days(*BY_SOURCE, "outcome", "as_of_day"):
         _update_offers(connection, home, day, changes)
         connection.execute(_MARK_CURRENT)
     _note(connection, changes)
@@ -191,7 +191,8 @@ def _note(connection: duckdb.DuckDBPyConnection, changes: _Changes) -> None:
 def _update_offers(connection: duckdb.DuckDBPyConnection, home: Home, day: date, changes: _Changes) -> None:
     """Load changed and recalled days, a chunk of days at a time, and compute the derived tables."""
     changed = changes.days(*BY_SOURCE)
-    begin = min([day, *(each.day for each in changed)])
+    # Whether a reading was complete decides whether a price is no longer listed.
+    begin = min([day, *(each.day for each in changed | changes.days("outcome"))])
     _forget(connection, changed)
     for table in _DERIVED:
         connection.execute(f"DELETE FROM main.{table} WHERE day >= ?", [begin])  # noqa: S608 - our own tables

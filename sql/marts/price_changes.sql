@@ -68,7 +68,11 @@ _series AS (
         min(before) AS before,
         min(now) FILTER (now IS NOT NULL AND before IS NOT NULL) AS now_of_both,
         min(before) FILTER (now IS NOT NULL AND before IS NOT NULL) AS before_of_both,
-        min(before) FILTER (is_gone) AS gone
+        min(before) FILTER (is_gone) AS gone,
+        -- What an incomplete reading lacks may still be listed.
+        (source, day) IN (
+            SELECT (o.source, o.day) FROM main.capture_outcomes AS o WHERE o.stands AND o.status = 'partial'
+        ) AS is_partial
     FROM _paired
     GROUP BY ALL
 ),
@@ -89,7 +93,7 @@ _far AS (
 
 _changes AS (
     SELECT
-        * EXCLUDE (now, before, now_of_both, before_of_both, gone, marketplace),
+        * EXCLUDE (now, before, now_of_both, before_of_both, gone, marketplace, is_partial),
         unnest([
             {
                 'change': 'moved',
@@ -97,7 +101,9 @@ _changes AS (
                 'before': CASE WHEN marketplace OR before_of_both IS NULL THEN before ELSE before_of_both END
             },
             -- Machines under other names at other prices count as moved.
-            CASE WHEN now IS NULL OR (NOT marketplace AND before_of_both IS NOT NULL AND gone < before_of_both)
+            CASE
+                WHEN marketplace OR is_partial THEN NULL
+                WHEN now IS NULL OR (before_of_both IS NOT NULL AND gone < before_of_both)
                 THEN {'change': 'no_longer_listed', 'now': NULL, 'before': gone}
             END,
             CASE WHEN NOT marketplace AND now < now_of_both AND now < before

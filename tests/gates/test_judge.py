@@ -60,7 +60,7 @@ def test_a_required_card_that_is_held_is_named_and_the_rest_is_accepted(records:
     built, acceptance = judged(records, OTHERS, expect)
     missing = f"missing cards that this source always has: {H100}"
     assert acceptance == Acceptance(
-        False, missing, ("a warning of the reader",), ("3 offers where the last 1 accepted readings had 4",)
+        False, missing, ("a warning of the reader",), ("3 offers, where 4 are usual",)
     )
     assert (built.offers, len(built.rejects)) == (OTHERS, 1)
 
@@ -80,9 +80,9 @@ def test_why_a_reading_is_refused(records: Records) -> None:
         "too few": judged(records, many[:8], config(rows_min=9))[1].reason,
     }
     assert reasons == {
-        "small": "1 offers where the last 1 accepted readings had 4",
+        "small": "1 offers, where 4 are usual",
         "foreign": "https://acme.example/prices shows 3 amounts in EUR and 0 in USD, the currency of acme",
-        "grown": "55 offers where the last 1 accepted readings had 4",
+        "grown": "55 offers, where 4 are usual",
         "usual": None,
         "outside": "2 of 5 prices are not between 0.01 and 40 USD per GPU-hour, as expected of this source",
         "too few": "8 offers, fewer than the 9 expected",
@@ -98,7 +98,7 @@ def test_a_reading_that_lacks_answers_is_refused_for_some_days(records: Records)
     last = DAY - timedelta(days=THRESHOLDS.unanswered_days)
     records.write_accepted(last, "acme", OTHERS)
     few = OTHERS[:1]
-    lost = "1 offers where the last 1 accepted readings had 3"
+    lost = "1 offers, where 3 are usual"
     _, accepted = judged(records, few, lacks_answers=True)
     assert accepted == Acceptance(True, warnings=("a warning of the reader",), lost=(lost,))
     assert judged(records, few)[1].reason == lost
@@ -123,7 +123,7 @@ def test_a_persons_word_on_a_reading(records: Records) -> None:
         found = [Review(source="acme", day=day, verdict=word) for word, day in reviews]
         return judged(records, OTHERS[:1], reviews=Reviews(found))[1].reason
 
-    lost = "1 offers where the last 1 accepted readings had 3"
+    lost = "1 offers, where 3 are usual"
     assert verdict(("believed", DAY)) is None
     assert verdict(("believed", YESTERDAY)) == lost
     assert verdict(("believed", DAY), ("refused", DAY)) == "a person refused this reading"

@@ -20,7 +20,7 @@ def listed(count: int, **facts: Any) -> list[Offer]:
 
 def test_how_much_of_a_list_may_be_lost() -> None:
     usual = usual_of([listed(10)] * 3)
-    text = "{} offers where the last 3 accepted readings had 10"
+    text = "{} offers, where 10 are usual"
     few = {9: Losses(), 8: Losses((text.format(8),)), 6: Losses((text.format(6),))}
     assert {count: losses(listed(count), [], usual) for count in few} == few
     assert losses(listed(5), [], usual) == Losses((text.format(5),), text.format(5))
@@ -32,9 +32,7 @@ def test_how_much_of_a_list_may_be_lost() -> None:
 def test_the_usual_list_is_the_median_of_a_week() -> None:
     """Two lists that shrink little by little are compared with what there was before."""
     shrinking = [listed(count) for count in (28, 28, 28, 28, 20, 14, 14)]
-    assert losses(listed(14), [], usual_of(shrinking)).refusal == (
-        "14 offers where the last 7 accepted readings had 28"
-    )
+    assert losses(listed(14), [], usual_of(shrinking)).refusal == ("14 offers, where 28 are usual")
 
 
 def test_a_part_that_is_lost_is_named() -> None:
@@ -45,13 +43,13 @@ def test_a_part_that_is_lost_is_named() -> None:
     gone = losses(rest, [], usual)
     assert gone == Losses(
         (
-            "kind spot has 0 offers where it had 4",
-            "page https://x/spot (vm, spot) has 0 offers where it had 4",
-            "region eu has 0 offers where it had 4",
+            "https://x/spot (vm, spot): 0 offers, where 4 are usual",
+            "region eu: 0 offers, where 4 are usual",
+            "spot: 0 offers, where 4 are usual",
         )
     )
     half = listed(2, price_kind="spot", region="eu", source_url="https://x/spot", tier="vm")
-    assert losses([*rest, *half], [], usual).texts == (gone.texts[1].replace("0 offers", "2 offers"),)
+    assert losses([*rest, *half], [], usual).texts == (gone.texts[0].replace("0 offers", "2 offers"),)
     three = listed(3, price_kind="spot", region="eu", source_url="https://x/spot", tier="vm")
     assert losses([*rest, *three], [], usual) == Losses()
 
@@ -60,7 +58,7 @@ def test_which_hosts_a_marketplace_has_is_not_compared() -> None:
     hosts = [*listed(10), *listed(2, tier="marketplace", region="eu", source_url="https://x/hosts")]
     assert losses(listed(10), [], usual_of([hosts])) == Losses()
     spot = [*listed(10), *listed(2, tier="marketplace", price_kind="spot")]
-    assert losses(listed(10), [], usual_of([spot])).texts == ("kind spot has 0 offers where it had 2",)
+    assert losses(listed(10), [], usual_of([spot])).texts == ("spot: 0 offers, where 2 are usual",)
 
 
 def test_the_last_accepted_readings_are_compared(tmp_path: Path) -> None:
@@ -69,5 +67,5 @@ def test_the_last_accepted_readings_are_compared(tmp_path: Path) -> None:
     for number, day in enumerate(days):
         records.write_accepted(day, "acme", listed(1 + number))
     usual = read_usual(records, "acme", DAY)
-    assert (usual.readings, usual.offers) == (THRESHOLDS.growth_days, 5)
-    assert read_usual(records, "other", DAY).readings == 0
+    assert usual.offers == 5
+    assert read_usual(records, "other", DAY).offers == 0

@@ -90,12 +90,12 @@ def test_a_page_in_another_currency_than_the_yamls_is_refused() -> None:
 def test_a_source_that_grows_at_once_is_refused_until_that_lasts() -> None:
     grown: dict[tuple[int, tuple[int, ...]], str | None] = {
         (300, (100,) * 5): None,  # exactly three times
-        (301, (100,) * 5): "301 offers where the last 5 accepted readings had 100",
-        (301, (100, 100, 100, 400, 400)): "301 offers where the last 5 accepted readings had 100",
+        (301, (100,) * 5): "301 offers, where 100 are usual",
+        (301, (100, 100, 100, 400, 400)): "301 offers, where 100 are usual",
         (301, (100, 101)): None,
-        (302, (100, 101)): "302 offers where the last 2 accepted readings had 100.5",
+        (302, (100, 101)): "302 offers, where 100.5 are usual",
         (60, (10,) * 5): None,  # a small list may grow
-        (61, (10,) * 5): "61 offers where the last 5 accepted readings had 10",
+        (61, (10,) * 5): "61 offers, where 10 are usual",
         (301, ()): None,
     }
     assert {case: why_grown(*case, ()) for case in grown} == grown

@@ -55,9 +55,9 @@ def test_a_list_that_moved_by_one_factor_is_held_by_what_the_factor_is() -> None
         ("1.61",) * 4: ["price_too_far"] * 4,
         ("0.7", "0.7", "0.7", "1"): ["list_moved"] * 3,
         ("0.7", "0.7", "0.7", "1", "1", "1"): ["list_moved"] * 3,  # exactly half
-        ("0.7", "0.7", "0.7", "1", "1", "1", "1"): [],
+        ("0.7", "0.7", "0.7", "1", "1", "1", "1"): ["price_jump"] * 3,  # no list, but list prices
         ("0.8", "0.8"): ["moved_by_a_discount"] * 2,  # all that there are
-        ("0.8",): [],
+        ("0.8",): ["price_jump"],
         ("0.96",) * 4: [],  # too little: an ordinary cut of all prices
         ("1.0500001",) * 3: ["list_moved"] * 3,
         ("1.0499",) * 3: [],
@@ -81,14 +81,30 @@ def test_rounding_to_cents_does_not_hide_a_factor() -> None:
 
 
 def test_prices_that_moved_apart_are_another_page() -> None:
-    apart: Mapping[tuple[str, ...], int] = {
-        ("0.80", "0.75", "1.3", "0.7"): 4,
-        ("1.1000001", "1.15", "0.90"): 3,
-        ("1.0999", "1.15", "0.90"): 0,  # one of them too little
-        ("0.95", "0.94", "1.05", "1.04"): 0,
+    apart: Mapping[tuple[str, ...], list[str]] = {
+        ("0.80", "0.75", "1.3", "0.7"): ["most_prices_moved"] * 4,
+        ("1.1000001", "1.15", "0.90"): ["most_prices_moved"] * 3,
+        ("1.0999", "1.15", "0.90"): ["price_jump"] * 2,  # one of them too little
+        ("0.95", "0.94", "1.05", "1.04"): [],
     }
-    found = {factors: reasons(moved(*factors)) for factors in apart}
-    assert found == {factors: ["most_prices_moved"] * count for factors, count in apart.items()}
+    assert {factors: reasons(moved(*factors)) for factors in apart} == apart
+
+
+def test_prices_that_lost_their_digits() -> None:
+    """Of one alone, nobody knows."""
+
+    def after(*pairs: tuple[str, str]) -> list[str]:
+        before, now = (
+            [offer(pair[n], raw_label=f"{place}", gpu_id=None) for place, pair in enumerate(pairs)]
+            for n in (0, 1)
+        )
+        return reasons(screened(now, before))
+
+    assert after(("2.79", "2"), ("1.99", "1")) == ["digits_lost"] * 2
+    assert after(("2.09", "2.9"), ("1.05", "1.5")) == ["digits_lost"] * 2
+    assert after(("2.79", "2"), ("1.99", "1.8")) == ["price_jump"] * 2
+    assert after(("2.79", "2.7"), ("1.99", "1.9"), ("7", "7")) == []
+    assert after(("25.12", "25"), ("20.04", "20"), ("7", "7")) == []  # hardly a change
 
 
 def test_spot_prices_move_every_day_but_not_by_one_factor() -> None:
@@ -109,7 +125,7 @@ def test_a_part_of_a_list_that_moved_by_a_known_factor() -> None:
     rest = prices(5)
     for part in ({"tier": "vm"}, {"region": "eu"}, {"capture_sha256": "1" * 64}):
         before = [*rest, *prices(3, **part)]
-        for factor, found in (("0.8548", ["moved_by_a_currency"] * 3), ("0.7", [])):
+        for factor, found in (("0.8548", ["moved_by_a_currency"] * 3), ("0.7", ["price_jump"] * 3)):
             now = times(before, *["1"] * 5, *[factor] * 3)
             history = History(before, YESTERDAY, {}, RATES)
             assert reasons(screen(now, history, config(), DAY)) == found

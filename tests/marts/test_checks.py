@@ -47,8 +47,10 @@ BREAKAGES = {
     "sequences_suit_the_model": "UPDATE main.models SET max_context = 1024",
     "sizes_are_known": "UPDATE main.offers_latest SET size_evidence = 'assumed'",
     "sources_are_not_stale": "UPDATE main.source_health SET last_accepted_day = DATE '2026-08-14'",
-    "sources_list_what_they_did": "UPDATE main.capture_outcomes SET lost = 'kind spot', stands = true, "
-    "day = getvariable('as_of_day')::DATE",
+    "sources_list_what_they_did": "INSERT INTO main.capture_outcomes BY NAME "
+    "SELECT 'a' AS source, getvariable('as_of_day')::DATE AS day, 'captured' AS status, true AS accepted, "
+    "0 AS requests, 0 AS failed_requests, 0 AS bytes, 0 AS duration_seconds, 0 AS retries, 0 AS rows, "
+    "0 AS rejects, 0 AS matched, 0 AS ambiguous, 0 AS unknown, true AS stands, 'kind spot' AS lost",
     "sources_were_asked": "UPDATE main.source_health SET "
     "last_attempt_day = getvariable('as_of_day')::DATE - 1, "
     "attempt_due = getvariable('as_of_time')::TIMESTAMPTZ",

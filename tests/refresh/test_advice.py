@@ -19,8 +19,7 @@ def test_each_result_that_needs_something_has_its_next_step_and_some_codes_have_
     steps = {result: next_step(result, None, modal) for result in SourceResult}
     assert {result for result, step in steps.items() if step is None} == WITHOUT_STEP
     assert steps[SourceResult.DOUBTED] == (
-        "compare with https://modal.com/pricing; where the page says what was refused, confirm it in "
-        "catalog/sources/modal.yaml (reviewed_prices, or expect)"
+        "compare with https://modal.com/pricing; if the page says what was refused: gpufare confirm modal"
     )
     assert next_step(SourceResult.REFUSED_BY_HOST, OutcomeCode.HTTP_403, modal) == ANOTHER_NETWORK
     templates = [next_step(code.result, code, modal) for code in OutcomeCode] + list(steps.values())

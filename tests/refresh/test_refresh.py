@@ -56,7 +56,7 @@ def test_the_outcomes_of_the_bad_day_are_published(scenario: Scenario) -> None:
         ("lambda", "captured", "changed", None, False, False, 2, 0, 0, 0, 0, 0, 0, 0, 0),
         ("linode", "captured", "doubted", None, False, False, 1, 0, 0, 0, 14, 0, 0, 0, 0),
         ("primeintellect", "needs_key", "needs_key", "needs_key", False, False, 1, 1, *7 * (0,)),
-        ("runpod", "captured", "fresh", None, True, True, 1, 0, 0, 46, 90, 46, 0, 0, 0),
+        ("runpod", "captured", "fresh", None, True, True, 1, 0, 0, 46, 91, 46, 0, 0, 0),
         ("scaleway", "captured", "fresh", None, True, True, 18, 0, 0, 16, 1, 16, 0, 0, 2),
         ("tensordock", "disabled", "retired", None, False, False, 0, 0, 0, 0, 0, 0, 0, 0, 0),
         ("together", "failed", "unreachable", "incomplete_body", False, False, 1, 1, 2, *6 * (0,)),
@@ -78,7 +78,7 @@ def test_a_refused_source_keeps_its_last_good_prices_with_their_age(scenario: Sc
     assert scenario.rows(BAD, query) == scenario.rows(GOOD, query)
     query = "SELECT source, age_days, count(*) FROM main.offers_latest GROUP BY ALL ORDER BY ALL"
     assert scenario.rows(BAD, query) == [
-        *(("crusoe", 1, 7), ("cudo", 0, 25), ("hyperstack", 1, 25), ("lambda", 1, 28), ("linode", 1, 12)),
+        *(("crusoe", 1, 7), ("cudo", 0, 25), ("hyperstack", 1, 25), ("lambda", 1, 28), ("linode", 1, 13)),
         *(("runpod", 0, 46), ("salad", 1, 60), ("scaleway", 0, 16), ("together", 1, 12), ("vast", 0, 21)),
     ]
 
@@ -92,15 +92,18 @@ def test_rates_that_are_not_believed_leave_those_of_the_day_before(scenario: Sce
 
 
 def test_a_price_that_jumps_is_held_and_one_that_moves_is_a_change(scenario: Scenario) -> None:
-    jumps = f"SELECT source, detail FROM main.rejects WHERE day = '{BAD}' AND reason = 'price_jump'"
-    (detail,) = scenario.report(BAD).held["runpod"]
+    jumps = f"SELECT source, detail FROM main.rejects WHERE day = '{BAD}' AND reason = 'moved_by_a_unit'"
+    (detail,) = (each for each in scenario.report(BAD).held["runpod"] if "RTX 4090" in each)
     assert scenario.rows(BAD, jumps) == [("runpod", detail)]
     card = "source = 'runpod' AND gpu_id = 'rtx-4090' AND tier = 'secure' AND price_kind = 'on_demand'"
-    query = f"SELECT native_price FROM main.offers_latest WHERE {card}"
-    assert (scenario.rows(GOOD, query), scenario.rows(BAD, query)) == ([(Decimal("0.74"),)], [])
+    query = f"SELECT native_price, doubt, believed_on, ranked FROM main.offers_latest WHERE {card}"
+    assert scenario.rows(GOOD, query) == [(Decimal("0.74"), None, None, True)]
+    assert scenario.rows(BAD, query) == [(Decimal("0.74"), "moved_by_a_unit", GOOD, True)]
+    refused = "SELECT DISTINCT source, doubt FROM main.offers_latest WHERE doubt = 'reading_refused'"
+    assert scenario.rows(BAD, refused) == [("linode", "reading_refused")]
     columns = "day, gpu_id, source, previous_usd_per_gpu_hour, usd_per_gpu_hour"
-    change = (BAD, "a100-pcie-80gb", "runpod", Decimal("1.39000000"), Decimal("1.25000000"))
-    assert scenario.rows(BAD, f"SELECT {columns} FROM main.price_changes") == [change]
+    change = (BAD, "a100-pcie-80gb", "runpod", Decimal("1.39000000"), Decimal("1.30000000"))
+    assert scenario.rows(BAD, f"SELECT {columns} FROM main.price_changes WHERE change = 'moved'") == [change]
 
 
 def test_a_price_of_zero_is_a_reject_and_a_spot_price_above_on_demand_is_not_ranked(
@@ -123,7 +126,7 @@ def test_no_wrong_price_is_in_any_ranking(scenario: Scenario) -> None:
         for source in {source for source, _ in ranked}:
             with (PAGES / source / "expected.csv").open(encoding="utf-8") as file:
                 right = {Decimal(row["native_price"]) for row in csv.DictReader(file)}
-            right |= {Decimal("1.25")} if (source, day) == ("runpod", BAD) else set()
+            right |= {Decimal("1.30")} if (source, day) == ("runpod", BAD) else set()
             wrong += [(day, source, price) for of, price in ranked if of == source and price not in right]
     assert wrong == []
 
@@ -210,7 +213,7 @@ def test_nine_days_later_no_host_answers_and_no_price_is_recent_enough(copy_of: 
     nothing = f"no source answered (2 asked); the newest prices are of {BAD}"
     assert (done.returncode, done.stderr) == (1, f"Error: {nothing}\n")  # progress is for terminals only
     none = "no price is recent enough to be ranked: the rankings are empty"
-    assert done.stdout.splitlines()[-2:] == [f"published as of {late}: 252 offers", none]
+    assert done.stdout.splitlines()[-2:] == [f"published as of {late}: 253 offers", none]
     with reader(home.published) as connection:
         ask(connection, f"SET VARIABLE today = DATE '{late}'")
         assert ask(connection, PUBLISHED).rows == [(late, False)]
