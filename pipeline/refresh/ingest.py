@@ -164,8 +164,8 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
         result = SourceResult.FAILED_HERE if capture.damaged else None
         return _outcome(capture, refused, error, result=result), None
     records, is_rates = Records(home), config.kind == "exchange_rates"
-    read = _read_rates if is_rates else partial(_read_offers, read_reviews(home, config.name))
     try:
+        read = _read_rates if is_rates else partial(_read_offers, read_reviews(home, config.name))
         acceptance, counts, write = read(config, capture, answers, records)
     except RecordError:
         raise
