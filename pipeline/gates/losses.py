@@ -13,7 +13,7 @@ from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.records import Records
 
 Part = tuple[str, Any]
-"""A part of a source's list: ("kind", kind), ("region", region) or ("table", (page, tier, kind))."""
+"""A part of a source's list: ("kind", kind), ("card", card), ("region", region) or ("table", (page, tier, kind))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ def usual_of(readings: Sequence[Sequence[Offer]]) -> Usual:
 
 _PART_OF: Sequence[tuple[str, Callable[[Offer], Any]]] = (
     ("kind", lambda offer: offer.price_kind),
+    ("card", lambda offer: offer.gpu_id),
     ("region", lambda offer: offer.region),
     ("table", lambda offer: (offer.source_url, offer.tier, offer.price_kind)),
 )
@@ -84,7 +85,7 @@ def losses(offers: Sequence[Offer], rejects: Sequence[RejectedRow], usual: Usual
 
 
 def _is_lost(part: Part, now: Counter[Part], usual: float) -> bool:
-    """True if a kind or a region has no offer left, or a table has lost half of its offers."""
+    """True if a kind, a card or a region has no offer left, or a table has lost half of its offers."""
     name, _ = part
     if name != "table":
         return usual >= 1 and not now[part]

@@ -155,7 +155,7 @@ def _moved(connection: duckdb.DuckDBPyConnection) -> list[str]:
     moved, gone = (ask(connection, _CHANGED, [what, SHOWN]) for what in ("moved", "no_longer_listed"))
     prices = [(row["changes"], _price_moved(row)) for row in moved.dicts()]
     unlisted = [(row["changes"], f"{_named(row)} ({price_text(row['before'])})") for row in gone.dicts()]
-    lost = [f"{row['source']}: {harmless(row['lost'])}" for row in ask(connection, _LOST).dicts()]
+    lost = list(ask(connection, _LOST).dicts())
     cheapest = [
         (row["changes"], f"{row['workload']} {_from_to(row)} USD ({harmless(row['now'])})")
         for row in ask(connection, _CHEAPEST_MOVED, [SHOWN]).dicts()
@@ -163,13 +163,19 @@ def _moved(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [
         f"Moved: {_largest(prices, 'prices') or 'no price changed'}",
         *([f"No longer listed: {_largest(unlisted, 'prices')}"] if unlisted else []),
-        *([f"Vanished: {'; '.join(lost[:SHOWN])}{_more(lost)}"] if lost else []),
+        *([_vanished(lost)] if lost else []),
         f"Cheapest: {_largest(cheapest, 'workloads') or 'no winner changed'}",
     ]
 
 
-def _more(found: Sequence[str]) -> str:
-    return f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+def _vanished(lost: Sequence[dict[str, Any]]) -> str:
+    told = [f"{row['source']}: {harmless(row['lost'])}" for row in lost[:SHOWN]]
+    others = [row["source"] for row in lost[SHOWN:]]
+    return f"Vanished: {'; '.join(told)}{_and_more(others)}"
+
+
+def _and_more(others: Sequence[str]) -> str:
+    return f"; and {len(others)} more: {', '.join(others)}" if others else ""
 
 
 def _largest(changes: Sequence[tuple[int, str]], things: str) -> str:
@@ -241,8 +247,7 @@ def _broke(home: Home, now: datetime) -> list[str]:
         f"{row['source']} {row['state'].replace('_', ' ')}: {harmless(row['why'])}" for row in broken[:SHOWN]
     ]
     others = [row["source"] for row in broken[SHOWN:]]
-    more = f"; and {len(others)} more: {', '.join(others)}" if others else ""
-    lines = [*_silence(states, now.date()), f"Broke: {'; '.join(named) or 'no source'}{more}"]
+    lines = [*_silence(states, now.date()), f"Broke: {'; '.join(named) or 'no source'}{_and_more(others)}"]
     return [*lines, f"Never asked: {_names(never)}"] if never else lines
 
 

@@ -5,8 +5,8 @@ WITH _from AS (
         coalesce(getvariable('history_to')::DATE, getvariable('as_of_day')::DATE) AS last_day
 ),
 
--- Each accepted day of a source, with the accepted day before it. Offers of days further apart than the source's
--- prices stay ranked are not compared one by one, since they may no longer be loaded.
+-- Each accepted day of a source, with the accepted day before it. Offers of days further apart than the
+-- source's prices stay ranked are not compared one by one, since they may no longer be loaded.
 _pairs AS (
     SELECT r.source, r.day, r.previous_day, r.day - r.previous_day <= s.stale_after_days AS is_near
     FROM (
@@ -33,15 +33,19 @@ _machines AS (
     GROUP BY ALL
 ),
 
--- Each machine on a day and on the accepted day before it. On a marketplace, hosts come and go, so that only the
--- series is compared.
+-- Each machine on a day and on the accepted day before it. On a marketplace, hosts come and go, so that only
+-- the series is compared.
 _compared AS (
-    SELECT p.day, p.previous_day, m.* EXCLUDE (day, usd_per_gpu_hour), NULL AS now, m.usd_per_gpu_hour AS before
+    SELECT
+        p.day, p.previous_day, m.* EXCLUDE (day, usd_per_gpu_hour), NULL AS now,
+        m.usd_per_gpu_hour AS before
     FROM _pairs AS p
     JOIN _machines AS m ON m.source = p.source AND m.day = p.previous_day
     WHERE p.is_near
     UNION ALL BY NAME
-    SELECT p.day, p.previous_day, m.* EXCLUDE (day, usd_per_gpu_hour), m.usd_per_gpu_hour AS now, NULL AS before
+    SELECT
+        p.day, p.previous_day, m.* EXCLUDE (day, usd_per_gpu_hour), m.usd_per_gpu_hour AS now,
+        NULL AS before
     FROM _pairs AS p
     JOIN _machines AS m ON m.source = p.source AND m.day = p.day
     WHERE p.is_near
@@ -118,8 +122,12 @@ _changes AS (
 _dated AS (
     SELECT
         c.*,
-        max(c.day) OVER (_series RANGE BETWEEN UNBOUNDED PRECEDING AND INTERVAL 1 DAY PRECEDING) AS changed_before,
-        c.day = max(c.day) OVER (_series RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS current
+        max(c.day) OVER (
+            _series RANGE BETWEEN UNBOUNDED PRECEDING AND INTERVAL 1 DAY PRECEDING
+        ) AS changed_before,
+        c.day = max(c.day) OVER (
+            _series RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+        ) AS current
     FROM (
         SELECT * FROM _changes
         WHERE before IS NOT NULL AND (change <> 'moved' OR now <> before)

@@ -54,6 +54,13 @@ def test_a_part_that_is_lost_is_named() -> None:
     assert losses([*rest, *three], [], usual) == Losses()
 
 
+def test_a_card_that_is_lost_is_named() -> None:
+    usual = usual_of([[*listed(9), offer(gpu_id="b200-sxm-180gb")]] * 2)
+    assert losses(listed(9), [], usual).texts == ("b200-sxm-180gb: 0 offers, where 1 are usual",)
+    at_times = usual_of([listed(9), [*listed(9), offer(gpu_id="b200-sxm-180gb")], listed(9)])
+    assert losses(listed(9), [], at_times) == Losses()
+
+
 def test_which_hosts_a_marketplace_has_is_not_compared() -> None:
     hosts = [*listed(10), *listed(2, tier="marketplace", region="eu", source_url="https://x/hosts")]
     assert losses(listed(10), [], usual_of([hosts])) == Losses()

@@ -63,8 +63,7 @@ def test_the_states_of_the_mended_day_say_why_and_until_when(scenario: Scenario)
     ranked = "; its prices of {} stay in the rankings until {}".format
     assert {name: found[name]["why"] for name in SOURCES} == dict.fromkeys(SOURCES) | {
         "crusoe": off["crusoe"] + ranked(MENDED, MENDED + timedelta(days=7)),
-        "cudo": f"7 offers, where 16 are usual (since {MENDED})"
-        + ranked(BAD, BAD + timedelta(days=7)),
+        "cudo": f"7 offers, where 16 are usual (since {MENDED})" + ranked(BAD, BAD + timedelta(days=7)),
         "lambda": f"its prices were replayed from saved pages (observed on {GOOD})",
         "primeintellect": "needs a key in PRIME_API_KEY",
         "runpod": off["runpod"] + ranked(MENDED, MENDED + timedelta(days=7)),
