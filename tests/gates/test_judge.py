@@ -60,7 +60,10 @@ def test_a_required_card_that_is_held_is_named_and_the_rest_is_accepted(records:
     built, acceptance = judged(records, OTHERS, expect)
     missing = f"missing cards that this source always has: {H100}"
     assert acceptance == Acceptance(
-        False, missing, ("a warning of the reader",), ("3 offers, where 4 are usual",)
+        False,
+        missing,
+        ("a warning of the reader",),
+        ("3 offers, where 4 are usual", f"{H100}: 0 offers, where 1 are usual"),
     )
     assert (built.offers, len(built.rejects)) == (OTHERS, 1)
 
