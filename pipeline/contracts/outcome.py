@@ -108,9 +108,9 @@ class Outcome:
     capture_outcomes.
 
     ``attempt`` is the capture's id, the UTC time at which the capture began. ``code`` is the code of the
-    deciding failed request, if there is one. ``lost`` says
-    what the reading lacks of the source's usual list. ``regions`` counts the distinct regions of the offers.
-    ``replayed`` is True if the answers were replayed from saved pages.
+    deciding failed request, if there is one. ``lost`` says what the reading lacks of the source's usual list.
+    ``regions`` counts the distinct regions of the offers. ``replayed`` is True if the answers were replayed
+    from saved pages.
     """
 
     day: date

@@ -40,6 +40,9 @@ class HeldPrice:
     since: date
 
 
+_OF_SIZE = (RejectReason.PRICE_JUMP, RejectReason.PRICE_TOO_FAR)
+"""Doubts only about how far a price moved."""
+
 HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
 
 
@@ -54,18 +57,26 @@ class Doubt:
 
 def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
     """Return the reject that stores a held price."""
-    again = "it is read again on another day, " if doubt.reason.by_time else ""
+    waits = [
+        "it is read again on another day, " if doubt.reason.by_time else "",
+        "other sources' prices for the card move alike, " if _may_follow_the_market(doubt) else "",
+    ]
+    until = f"{''.join(waits)}or you confirm it" if any(waits) else "you confirm it"
     return RejectedRow(
         source=offer.source,
         reason=doubt.reason,
-        detail=f"{doubt.detail}; held until {again}other sources' prices for the card move alike, or you "
-        f"confirm it with `gpufare confirm {offer.source}`",
+        detail=f"{doubt.detail}; held until {until} with `gpufare confirm {offer.source}`",
         raw={"price_key": list(price_key(offer)), "native_price": str(offer.native_price)}
         | {"native_currency": offer.native_currency},
         observed_at=offer.observed_at,
         source_url=offer.source_url,
         capture_sha256=offer.capture_sha256,
     )
+
+
+def _may_follow_the_market(doubt: Doubt) -> bool:
+    of_one_currency = doubt.reason not in (RejectReason.CURRENCY_CHANGED, RejectReason.REFUSED_BY_A_PERSON)
+    return doubt.before is not None and of_one_currency
 
 
 def held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> HeldPrice:
@@ -78,13 +89,17 @@ def held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> 
 
 
 def evidence_for(
-    offer: Offer, doubt: Doubt, held: HeldPrice | None, day: date, moves_elsewhere: Moves
+    offer: Offer, doubt: Doubt, held: HeldPrice | None, day: date, last_day: date, moves_elsewhere: Moves
 ) -> Evidence | None:
     """Return the evidence that releases a price in doubt, or None. ``held`` is the same offer's price as held
-    by earlier readings."""
+    by earlier readings, and ``last_day`` the day of the last accepted reading.
+
+    A stated date makes a new offer, so a price with such a date has no ``before``.
+    """
     if doubt.reason == RejectReason.CURRENCY_CHANGED:
         return Evidence.SAME_AMOUNT if _is_same_amount(offer, doubt.before) else None
-    if doubt.before and offer.effective_from and doubt.before.day < offer.effective_from <= day:
+    is_dated = offer.effective_from is not None and last_day < offer.effective_from <= day
+    if is_dated and doubt.before is None and doubt.reason in _OF_SIZE:
         return Evidence.STATED_DATE
     if doubt.before and _market_moved(offer, doubt.before, moves_elsewhere):
         return Evidence.MARKET

@@ -3,16 +3,16 @@ and price moves at other sources."""
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from statistics import median
 
 from pipeline.catalog.source_config import asked_configs
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.rates import Rate
-from pipeline.gates.held import HELD_REASONS, HeldPrice, held_again
+from pipeline.gates.held import HELD_REASONS, HeldPrice, Moves, held_again
 from pipeline.gates.prices import PriceKey, price_key
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.damage import RecordError
@@ -49,7 +49,7 @@ def read_history(records: Records, source: str, day: date) -> History:
                 if key not in accepted or (last_day and each >= last_day):
                     held[key] = held_again(row, each, held.get(key))
     before_last = days[-1 - THRESHOLDS.history_readings : -1]
-    earlier = partial(_days_of_price, records, source, before_last)
+    earlier = cache(partial(_days_of_price, records, source, before_last))
     return History(offers, last_day, held, records.usd_rates(day), earlier)
 
 
@@ -66,10 +66,10 @@ def dated_price(offer: Offer) -> PriceKey:
     return (*price_key(offer), offer.native_currency, offer.native_price)
 
 
-def accepted_counts(records: Records, source: str, day: date) -> list[int]:
+def accepted_counts(records: Records, source: str, day: date, since: date = date.min) -> list[int]:
     """Return the number of offers in the best accepted attempt on each of the last growth_days accepted days
-    before ``day``. Raises RecordError."""
-    days = [each for each in records.accepted_days(source) if each < day]
+    from ``since`` to before ``day``. Raises RecordError."""
+    days = [each for each in records.accepted_days(source) if since <= each < day]
     counts = (
         [row["rows"] for row in records.outcomes(source, each) if row["accepted"] and row["rows"]]
         for each in days[-THRESHOLDS.growth_days :]
@@ -85,35 +85,38 @@ def refused_counts(records: Records, source: str, day: date) -> list[int]:
     return [row["rows"] for each in days for row in records.outcomes(source, each) if not row["accepted"]]
 
 
-def moves_at_other_sources(
-    records: Records, own: str, day: date, gpu_id: str, price_kind: str, since: date
-) -> Iterator[float]:
-    """Yield, for each other source, the logarithm of the change in a card's median USD per GPU-hour between
-    the last reading accepted up to ``since`` and the last reading accepted up to ``day``.
+def moves_at_other_sources(records: Records, own: str, day: date) -> Moves:
+    """Return a function that gives, for each other source, the logarithm of the change in a card's median USD
+    per GPU-hour between the last reading accepted up to an earlier day and the last accepted up to ``day``.
 
     Marketplaces do not count, since a few hosts determine the median there.
     """
-    for source in asked_configs():
-        days = [each for each in records.accepted_days(source) if each <= day]
-        before = [each for each in days if each <= since]
-        if source != own and before and days[-1] > since:
-            then, now = (
-                _median_price(records, source, each, gpu_id, price_kind) for each in (before[-1], days[-1])
-            )
-            if then and now:
-                yield math.log(now / then)
+    days = cache(lambda source: [each for each in records.accepted_days(source) if each <= day])
+    medians = cache(partial(_median_prices, records))
+
+    @cache
+    def moves(gpu_id: str, price_kind: str, since: date) -> Sequence[float]:
+        found = []
+        for source in asked_configs().keys() - {own}:
+            before = [each for each in days(source) if each <= since]
+            if before and days(source)[-1] > since:
+                then, now = (
+                    medians(source, each).get((gpu_id, price_kind)) for each in (before[-1], days(source)[-1])
+                )
+                found += [math.log(now / then)] if then and now else []
+        return sorted(found)
+
+    return moves
 
 
-def _median_price(records: Records, source: str, day: date, gpu_id: str, price_kind: str) -> float | None:
+def _median_prices(records: Records, source: str, day: date) -> Mapping[tuple[str, str], float]:
+    """Return a source's median USD per GPU-hour by card and price kind, without prices that only stayed."""
     try:
         offers = records.offers(source, day)
     except RecordError:  # the file is mended when that source is read; until then it confirms nothing
-        return None
-    prices = [
-        float(offer.usd_per_gpu_hour)
-        for offer in offers
-        if (offer.gpu_id, offer.price_kind) == (gpu_id, price_kind)
-        and offer.usd_per_gpu_hour
-        and not offer.is_marketplace
-    ]
-    return median(prices) if prices else None
+        return {}
+    prices: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for offer in offers:
+        if offer.gpu_id and offer.usd_per_gpu_hour and not offer.is_marketplace and not offer.doubt:
+            prices[offer.gpu_id, offer.price_kind].append(float(offer.usd_per_gpu_hour))
+    return {key: median(found) for key, found in prices.items()}

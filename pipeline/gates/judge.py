@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from functools import partial
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
@@ -28,7 +27,7 @@ from pipeline.gates.losses import losses, read_usual
 from pipeline.gates.page_dates import page_days, why_out_of_date
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
 from pipeline.gates.price_moves import EarlierPrices, NowPrices, doubt_move, doubt_new_offer
-from pipeline.gates.prices import PriceKey, in_unexpected_currency, price_key
+from pipeline.gates.prices import PriceKey, in_unexpected_currency, price_key, relative_change
 from pipeline.gates.reading import (
     Acceptance,
     check_reading,
@@ -67,20 +66,22 @@ def judge(
     records: Records,
     *,
     reviews: Reviews = NO_REVIEWS,
+    sha256: str | None = None,
     lacks_answers: bool = False,
 ) -> tuple[Built, Acceptance]:
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
     With ``lacks_answers``, a reading that has lost offers is refused only for unanswered_days: the missing
-    answers may never come back. A person's word in ``reviews`` outweighs every gate. Imported prices, which
-    are never ranked, are neither held nor compared with earlier prices. Raises RecordError and CatalogError.
+    answers may never come back. A person's word in ``reviews`` outweighs every gate; ``sha256`` is the hash
+    of the answers. Imported prices, which are never ranked, are neither held nor compared with earlier
+    prices. Raises RecordError and CatalogError.
     """
     acceptance = check_reading(built.offers, config, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
     if config.kind == "imported":
         return _flagged_as_imported(built), replace(acceptance, warnings=warnings)
     history = read_history(records, config.name, day)
-    lost = losses(built.offers, built.rejects, read_usual(records, config.name, day))
+    lost = losses(built.offers, built.rejects, read_usual(records, config.name, day, reviews.usual_since))
     is_lasting = lacks_answers and (day - (history.last_day or day)).days >= THRESHOLDS.unanswered_days
     believed, foreign = _split_by_currency(built.offers, config, history)
     reason = (
@@ -89,18 +90,18 @@ def judge(
         or why_out_of_date(answers, config, day)
         or why_grown(
             len(built.offers),
-            accepted_counts(records, config.name, day),
+            accepted_counts(records, config.name, day, reviews.usual_since),
             refused_counts(records, config.name, day),
         )
         or (None if history.last_day else why_contradictory(built.offers))
     )
-    verdict = reviews.of_reading(day)
+    verdict = reviews.of_reading(sha256)
     if verdict == "refused":
         reason = "a person refused this reading"
     reason = acceptance.reason or (None if verdict == "believed" else reason)
     if reason:
         return built, Acceptance(False, reason, warnings, lost.texts)
-    moves_elsewhere = partial(moves_at_other_sources, records, config.name, day)
+    moves_elsewhere = moves_at_other_sources(records, config.name, day)
     screened = screen(believed, history, config, day, reviews, moves_elsewhere, page_days(answers))
     if missing := missing_cards(screened.believed, config):
         # These cards were read, so the page is as usual and its other prices are not in doubt.
@@ -179,14 +180,21 @@ def screen(
             Evidence.PERSON
             if verdict == "believed"
             else (None if place in of_lists else _had_before(offer, doubt, history))
-            or evidence_for(offer, doubt, history.held.get(price_key(offer)), day, moves_elsewhere)
+            or evidence_for(
+                offer,
+                doubt,
+                history.held.get(price_key(offer)),
+                day,
+                history.last_day or day,
+                moves_elsewhere,
+            )
         ):
             believed.append(offer.model_copy(update={"believed_because": evidence.value}))
         else:
             held.append((offer, doubt))
     failure = _why_too_many([doubt.reason for _, doubt in held], compared)
     rejects = [held_reject(offer, doubt) for offer, doubt in held]
-    return Screened(believed, list(_staying(held, history)), rejects, failure)
+    return Screened(believed, list(_staying(believed, held, history)), rejects, failure)
 
 
 def _now_prices(offers: Iterable[Offer]) -> NowPrices:
@@ -200,9 +208,8 @@ def _now_prices(offers: Iterable[Offer]) -> NowPrices:
 def _lasting(doubt: Doubt | None, offer: Offer, earlier: EarlierPrices) -> Doubt | None:
     """Return the doubt, or an earlier one about the same price that had the shape of a misread: what showed
     that may be gone by now."""
-    if doubt and doubt.reason.by_time and (still := earlier.still_held(offer)) and not still.reason.by_time:
-        return still
-    return doubt
+    still = earlier.still_held(offer) if doubt else None
+    return still if still and not still.reason.by_time else doubt
 
 
 def _refused_by_a_person(offer: Offer) -> Doubt:
@@ -210,23 +217,54 @@ def _refused_by_a_person(offer: Offer) -> Doubt:
     return Doubt(RejectReason.REFUSED_BY_A_PERSON, detail)
 
 
+_OF_ONE_PRICE = (
+    RejectReason.PRICE_JUMP,
+    RejectReason.PRICE_TOO_FAR,
+    RejectReason.MOVED_BY_A_UNIT,
+    RejectReason.PRICE_OF_ANOTHER_OFFER,
+    RejectReason.PRICES_EXCHANGED,
+    RejectReason.COLUMN_OF_ANOTHER_KIND,
+)
+
+
 def _had_before(offer: Offer, doubt: Doubt, history: History) -> Evidence | None:
-    """Return HISTORY if an offer had its price on an earlier accepted day."""
-    is_there = doubt.before and dated_price(offer) in history.earlier()
-    return Evidence.HISTORY if is_there else None
+    """Return HISTORY if an offer had its price on an earlier accepted day, unless the whole page is in doubt:
+    an old page has old prices."""
+    if doubt.before is None or doubt.reason not in _OF_ONE_PRICE:
+        return None
+    return Evidence.HISTORY if dated_price(offer) in history.earlier() else None
 
 
-def _staying(held: Sequence[tuple[Offer, Doubt]], history: History) -> Iterable[Offer]:
+def _staying(
+    believed: Iterable[Offer], held: Sequence[tuple[Offer, Doubt]], history: History
+) -> Iterable[Offer]:
     """Yield the last believed offer in place of each held one, marked with the doubt about the newer price
     and with the day on which its own price was last read and believed."""
     left: dict[PriceKey, list[Offer]] = defaultdict(list)
-    for last in history.last:
-        left[price_key(last)].append(last)
+    for earlier in history.last:
+        left[price_key(earlier)].append(earlier)
+    for offer in believed:
+        _take_nearest(left, offer)
     for offer, doubt in held:
-        if same := left[price_key(offer)]:
-            last = same.pop(0)
-            marks = {"doubt": doubt.reason.value, "believed_on": last.believed_on or history.last_day}
-            yield last.model_copy(update=marks | {"believed_because": None})
+        if (stays := _take_nearest(left, offer)) is not None:
+            marks = {"doubt": doubt.reason.value, "believed_on": stays.believed_on or history.last_day}
+            yield stays.model_copy(update=marks | {"believed_because": None, "available": offer.available})
+
+
+def _take_nearest(left: Mapping[PriceKey, list[Offer]], offer: Offer) -> Offer | None:
+    """Remove and return the last offer with the same key whose currency and price are nearest."""
+    same = left.get(price_key(offer))
+    if not same:
+        return None
+    nearest = min(
+        same,
+        key=lambda last: (
+            last.native_currency != offer.native_currency,
+            relative_change(last.native_price, offer.native_price),
+        ),
+    )
+    same.remove(nearest)
+    return nearest
 
 
 def _judge_price(
@@ -261,6 +299,7 @@ def _judge_price(
 
 
 def _why_too_many(held: Sequence[RejectReason], compared: int) -> str | None:
+    held = [reason for reason in held if reason != RejectReason.REFUSED_BY_A_PERSON]
     most = THRESHOLDS.max_held_share * compared
     if compared < THRESHOLDS.min_compared_prices or len(held) <= most:
         return None

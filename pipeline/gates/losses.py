@@ -13,7 +13,7 @@ from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.records import Records
 
 Part = tuple[str, Any]
-"""A part of a source's list: ("kind", kind), ("card", card), ("region", region) or ("table", (page, tier, kind))."""
+"""A part of a source's list: its sort (kind, card, region or table) and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Usual:
     parts: Mapping[Part, float] = field(default_factory=dict)
 
 
-def read_usual(records: Records, source: str, day: date) -> Usual:
-    """Return what a source's list usually had before ``day``. Raises RecordError."""
-    days = [each for each in records.accepted_days(source) if each < day][-THRESHOLDS.growth_days :]
+def read_usual(records: Records, source: str, day: date, since: date = date.min) -> Usual:
+    """Return what a source's list usually had from ``since`` to before ``day``. Raises RecordError."""
+    days = [each for each in records.accepted_days(source) if since <= each < day][-THRESHOLDS.growth_days :]
     return usual_of([records.offers(source, each) for each in days])
 
 

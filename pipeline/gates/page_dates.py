@@ -2,13 +2,23 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import date, timedelta
 from email.utils import parsedate_to_datetime
+from itertools import chain, islice
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.parsing.dates import date_of
+
+MAX_DATES = 1_000
+"""The most dates of a page that are looked at."""
+
+OLDEST_PLAUSIBLE = date(2015, 1, 1)
+"""No page with the price of a GPU was last changed before."""
+
+AGE_DIGITS = 12
 
 MAX_AGE_SECONDS = 10 * 366 * 86_400
 """Ages of more than ten years count as ten years."""
@@ -56,17 +66,20 @@ def page_days(answers: Sequence[Answer]) -> dict[str, date]:
 
 
 def _stated(answer: Answer) -> Iterator[date]:
-    for found in (*_IN_TEXT.findall(answer.body), *_IN_JSON.findall(answer.body)):
-        if (stated := date_of(found.decode().replace(".", ""))) is not None:
+    found = chain(_IN_TEXT.finditer(answer.body), _IN_JSON.finditer(answer.body))
+    for text in {match[1] for match in islice(found, MAX_DATES)}:
+        if (stated := date_of(text.decode().replace(".", ""))) is not None:
             yield stated
 
 
 def _in_headers(answer: Answer) -> Iterator[date]:
     """Yield the day of Last-Modified, and the day since which a cache has had the answer (Age)."""
     headers = {name.lower(): value for name, value in answer.headers.items()}
-    if (age := headers.get("age", "")).isdecimal():
+    age = headers.get("age", "")[:AGE_DIGITS]
+    if age.isdecimal():
         yield (answer.observed_at - timedelta(seconds=min(int(age), MAX_AGE_SECONDS))).date()
-    try:
-        yield parsedate_to_datetime(headers.get("last-modified", "")).date()
-    except ValueError:
-        return
+    with suppress(ValueError, TypeError, OverflowError):
+        modified = parsedate_to_datetime(headers.get("last-modified", "")).date()
+        # Files of reproducible builds have a date of long ago.
+        if modified >= OLDEST_PLAUSIBLE:
+            yield modified

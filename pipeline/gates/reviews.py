@@ -1,24 +1,30 @@
 """A person's word on held prices and refused readings, kept in <home>/reviews.json."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Literal
 
+from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.offer import Offer
-from pipeline.gates.prices import PriceKey, is_same_figure, price_key
+from pipeline.gates.prices import is_same_figure, price_key
 from pipeline.home.disk import replacing
 from pipeline.home.paths import Home
+
+LOCK_SECONDS = 30
 
 Verdict = Literal["believed", "refused"]
 
 
 class Review(BaseModel):
-    """A verdict on one price of one offer, or, without a ``price``, on a source's reading of ``day``."""
+    """A verdict on one price of one offer, or, without a ``price``, on a source's reading of ``day``, whose
+    answers have the hash ``sha256``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,6 +32,7 @@ class Review(BaseModel):
     day: date
     verdict: Verdict
     why: str = ""
+    sha256: str | None = None
     price_key: tuple[Any, ...] = ()
     price: Decimal | None = None
     currency: str | None = None
@@ -38,33 +45,47 @@ class ReviewsError(GpufareError):
     """The file of reviews cannot be used; the message gives its path and the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reviews:
     """A source's reviews, oldest first; a later review of a price replaces an earlier one."""
 
     found: Sequence[Review] = ()
 
+    @cached_property
+    def _by_offer(self) -> Mapping[tuple[Any, ...], Sequence[Review]]:
+        """The reviews of prices, newest first, by the offer's key and currency."""
+        groups: dict[tuple[Any, ...], list[Review]] = defaultdict(list)
+        for each in reversed(self.found):
+            if each.price is not None:
+                groups[each.price_key, each.currency].append(each)
+        return groups
+
     def of_price(self, offer: Offer) -> Verdict | None:
         """Return a person's verdict on an offer's price; None if nobody reviewed it."""
-        key = price_key(offer)
-        return next((each.verdict for each in reversed(self.found) if _is_about(each, key, offer)), None)
+        about = self._by_offer.get((price_key(offer), offer.native_currency), ()) if self.found else ()
+        return next(
+            (
+                each.verdict
+                for each in about
+                if each.price is not None and is_same_figure(each.price, offer.native_price)
+            ),
+            None,
+        )
 
-    def of_reading(self, day: date) -> Verdict | None:
-        """Return a person's verdict on the reading of a day as a whole; None if nobody reviewed it."""
-        whole = (each for each in reversed(self.found) if each.price is None and each.day == day)
-        return next((each.verdict for each in whole), None)
+    def of_reading(self, sha256: str | None) -> Verdict | None:
+        """Return a person's verdict on the reading of answers with a hash; None if nobody reviewed it."""
+        whole = (each for each in reversed(self.found) if each.price is None and each.sha256 == sha256)
+        return next((each.verdict for each in whole), None) if sha256 else None
+
+    @property
+    def usual_since(self) -> date:
+        """The day of the last reading that a person confirmed as a whole: what was usual before no longer
+        is."""
+        whole = (each.day for each in self.found if each.price is None and each.verdict == "believed")
+        return max(whole, default=date.min)
 
 
 NO_REVIEWS = Reviews()
-
-
-def _is_about(review: Review, key: PriceKey, offer: Offer) -> bool:
-    return (
-        review.price is not None
-        and review.price_key == key
-        and review.currency == offer.native_currency
-        and is_same_figure(review.price, offer.native_price)
-    )
 
 
 def read_reviews(home: Home, source: str | None = None) -> Reviews:
@@ -83,6 +104,8 @@ def read_reviews(home: Home, source: str | None = None) -> Reviews:
 
 def add_reviews(home: Home, new: Sequence[Review]) -> None:
     """Add reviews to a home's file. Raises ReviewsError and UnwritableError."""
-    reviews = (*read_reviews(home).found, *new)
-    with replacing(home.reviews) as temporary:
-        temporary.write_bytes(_REVIEWS.dump_json(reviews, indent=1))
+    home.root.mkdir(parents=True, exist_ok=True)
+    with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):
+        reviews = (*read_reviews(home).found, *new)
+        with replacing(home.reviews) as temporary:
+            temporary.write_bytes(_REVIEWS.dump_json(reviews, indent=1))

@@ -19,6 +19,7 @@ class Thresholds(BaseModel):
 
     late_after_minutes: int
     max_clock_error_minutes: int
+    min_clock_sources: int
     read_seconds_per_page: int
     read_seconds_per_source: int
     read_memory_mib: int

@@ -61,7 +61,7 @@ class Home:
     permissions = _Place("permissions.json")
     """The sources that the user enabled or disabled; see pipeline/capture/permissions.py."""
     permissions_lock = _Place("permissions.lock")
-    """Lock held while permissions.json is changed."""
+    """Lock held while permissions.json or reviews.json is changed."""
     own_runs = _Place("measured_runs.csv")
     """The user's own measured runs; see pipeline/model/own_runs.py."""
     own_runs_lock = _Place("measured_runs.lock")

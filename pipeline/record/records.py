@@ -113,11 +113,6 @@ class Records:
             for row in self.exchange_rates(newest)
         }
 
-    def last_accepted(self, source: str, before: date) -> tuple[date, list[Offer]] | None:
-        """Return the last accepted day before ``before`` and its offers; None if there is no such day."""
-        days = [day for day in self.accepted_days(source) if day < before]
-        return (days[-1], self.offers(source, days[-1])) if days else None
-
     def accepted_days(self, source: str) -> list[date]:
         """Return the days with accepted offers from a source, oldest first."""
         return self._days("offers", source)

@@ -29,12 +29,15 @@ def clock_problem(home: Home, day: date) -> str | None:
         for capture in archive.captures(source, day)[-1:]
         if (error := _error(capture)) is not None
     ]
-    error = timedelta(seconds=median(each.total_seconds() for each in errors) if errors else 0)
+    if len(errors) < THRESHOLDS.min_clock_sources:
+        return None
+    error = timedelta(seconds=median(each.total_seconds() for each in errors))
     if abs(error) <= MAX_ERROR:
         return None
     off = f"{_length(abs(error))} {'ahead' if error > timedelta() else 'behind'}"
-    of = "1 source" if len(errors) == 1 else f"{len(errors)} sources"
-    return f"the clock of this machine was {off} on {day}, by the dates in the answers of {of}"
+    return (
+        f"the clock of this machine was {off} on {day}, by the dates in the answers of {len(errors)} sources"
+    )
 
 
 def _error(capture: Capture) -> timedelta | None:

@@ -338,6 +338,7 @@ def _read_offers(
         capture.day,
         records,
         reviews=reviews,
+        sha256=capture.sha256,
         lacks_answers=capture.lacks_answers,
     )
     doubted = {reason for reason in RejectReason if reason.held} | {RejectReason.PRICE_OUT_OF_BOUNDS}

@@ -177,9 +177,8 @@ def _serve(connection: Connection) -> None:
     with suppress(EOFError, OSError):
         while True:
             function, arguments, seconds = connection.recv()
-            signal.setitimer(
-                signal.ITIMER_REAL, seconds
-            )  # nothing handles its signal, so it ends the process
+            # Nothing handles the timer's signal, so it ends the process.
+            signal.setitimer(signal.ITIMER_REAL, seconds)
             answer = _answer(functions[function], arguments)
             signal.setitimer(signal.ITIMER_REAL, 0)
             connection.send(answer)

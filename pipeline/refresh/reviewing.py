@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.outcome import Outcome
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.gates.held import HELD_REASONS
 from pipeline.gates.reviews import Review, Verdict, add_reviews
 from pipeline.home.paths import Home
@@ -23,18 +23,18 @@ def review(home: Home, source: str, verdict: Verdict, label: str | None = None, 
     UnwritableError.
     """
     config, records = source_config(source), Records(home)
-    day = max(records.outcome_days(config.name), default=None)
+    day = max(records.rejected_days(config.name), default=None)
     if day is None:
         raise GpufareError(f"{config.name} has never been read in {home.root}")
-    was_accepted = records.is_accepted(config.name, day)
+    newest = records.outcome(config.name, day)
     held = [
         row
         for row in records.rejects(config.name, day)
         if row["reason"] in HELD_REASONS and _is_named(row, label)
     ]
     found = [_of_price(row, config.name, day, verdict, why) for row in held]
-    if label is None and not was_accepted:
-        found.append(Review(source=config.name, day=day, verdict=verdict, why=why))
+    if label is None and newest and newest["result"] == SourceResult.DOUBTED:
+        found.append(Review(source=config.name, day=day, verdict=verdict, why=why, sha256=newest["sha256"]))
     if not found:
         about = f" whose label contains {label!r}" if label else ""
         raise GpufareError(f"{config.name} holds no price of {day}{about}, so there is nothing to review")

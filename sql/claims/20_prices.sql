@@ -3,7 +3,7 @@
 CREATE OR REPLACE MACRO claim_evidence(offers) AS TABLE
 SELECT day, gpu_id, provider, price_kind, term_days, usd_per_gpu_hour, source
 FROM query_table(offers)
-WHERE match_status = 'matched' AND flag_reason IS NULL
+WHERE match_status = 'matched' AND flag_reason IS NULL AND doubt IS NULL
     AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
     AND coalesce(effective_from <= day, TRUE);
 COMMENT ON MACRO TABLE claim_evidence IS

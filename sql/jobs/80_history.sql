@@ -10,7 +10,8 @@ SELECT
     min(usd_per_gpu_hour) AS usd_per_gpu_hour
 FROM query_table(offers)
 WHERE match_status = 'matched' AND gpu_count = floor(gpu_count) AND usd_per_gpu_hour IS NOT NULL
-    AND flag_reason IS NULL AND coalesce(available, TRUE) AND coalesce(effective_from <= day, TRUE)
+    AND flag_reason IS NULL AND doubt IS NULL AND coalesce(available, TRUE)
+    AND coalesce(effective_from <= day, TRUE)
 GROUP BY ALL;
 COMMENT ON MACRO TABLE comparable_prices IS
     'For each day, source, GPU, price kind, term, tier and place, the lowest price in USD per GPU-hour among the available offers whose GPU is identified and whose price is not in doubt. offers: a relation with the columns of main.offers.';

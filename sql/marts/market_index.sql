@@ -22,12 +22,14 @@ _in_force AS (
 
 _offered AS (
     SELECT f.index_day, o.source, o.gpu_id, o.price_kind, o.term_days, o.provider, o.usd_per_gpu_hour AS usd,
-        o.day
+        coalesce(o.believed_on, o.day) AS day
     FROM _in_force AS f
     JOIN main.offers AS o ON o.source = f.source AND o.day = f.day
+    JOIN main.sources AS s ON s.source = f.source
     WHERE o.match_status = 'matched' AND o.gpu_count = floor(o.gpu_count) AND o.usd_per_gpu_hour IS NOT NULL
         AND o.flag_reason IS NULL AND coalesce(o.available, TRUE)
         AND coalesce(o.effective_from <= f.index_day, TRUE)
+        AND f.index_day - coalesce(o.believed_on, o.day) <= s.stale_after_days
 ),
 
 -- Each source counts once, with its median, as in the comparison of prices with the market in offers_latest.

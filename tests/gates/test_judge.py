@@ -19,7 +19,7 @@ from pipeline.gates.reviews import Review, Reviews
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
-from tests.gates.screening import DAY, H100, YESTERDAY, offers_in
+from tests.gates.screening import DAY, H100, YESTERDAY, offers_in, reviewed
 from tests.gates.test_reading import outside_bounds
 from tests.offers.builders import CAPTURED, config, offer
 from tests.record.builders import outcome
@@ -120,18 +120,37 @@ def test_a_first_reading_that_contradicts_itself_is_refused(records: Records) ->
 
 
 def test_a_persons_word_on_a_reading(records: Records) -> None:
+    """It counts for the answers that the person saw, and what was usual before no longer is."""
     records.write_accepted(YESTERDAY, "acme", OTHERS)
 
-    def verdict(*reviews: tuple[str, date]) -> str | None:
-        found = [Review(source="acme", day=day, verdict=word) for word, day in reviews]
-        return judged(records, OTHERS[:1], reviews=Reviews(found))[1].reason
+    def verdict(*reviews: tuple[str, str], day: date = DAY, sha256: str = "a") -> str | None:
+        found = Reviews([Review(source="acme", day=DAY, verdict=word, sha256=of) for word, of in reviews])
+        return judged(records, OTHERS[:1], day=day, reviews=found, sha256=sha256)[1].reason
 
     lost = "1 offers, where 3 are usual"
-    assert verdict(("believed", DAY)) is None
-    assert verdict(("believed", YESTERDAY)) == lost
-    assert verdict(("believed", DAY), ("refused", DAY)) == "a person refused this reading"
+    assert verdict(("believed", "a")) is None
+    assert (
+        verdict(("refused", "a"))
+        == verdict(("believed", "a"), ("refused", "a"))
+        == ("a person refused this reading")
+    )
+    assert verdict(("refused", "b")) == verdict() == lost
+    records.write_accepted(DAY, "acme", OTHERS[:1])
+    later = DAY + timedelta(days=1)
+    assert verdict(day=later, sha256="c") == "1 offers, where 2 are usual"
+    assert verdict(("believed", "a"), day=later, sha256="c") is None
     nothing = judged(records, [], reviews=Reviews([Review(source="acme", day=DAY, verdict="believed")]))
     assert (nothing[1].reason or "").startswith("no offers were read")
+
+
+def test_prices_that_a_person_refused_do_not_refuse_the_others(records: Records) -> None:
+    records.write_accepted(YESTERDAY, "acme", OTHERS)
+    reviews = Reviews([reviewed(each, "refused") for each in OTHERS[:2]])
+    built, acceptance = judged(records, OTHERS, reviews=reviews)
+    assert (acceptance.accepted, [each.doubt for each in built.offers]) == (
+        True,
+        [None, "refused_by_a_person", "refused_by_a_person"],
+    )
 
 
 def test_other_sources_that_moved_alike_release_a_price(records: Records) -> None:

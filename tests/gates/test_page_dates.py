@@ -30,6 +30,9 @@ def test_the_date_in_the_headers() -> None:
     headers = {
         ("Last-Modified", "Mon, 18 May 2026 10:00:00 GMT"): date(2026, 5, 18),
         ("last-modified", "yesterday"): None,
+        ("last-modified", "Thu, 01 Jan 1970 00:00:00 GMT"): None,
+        ("last-modified", f"Mon, 1 Jan {'9' * 20} 00:00:00 GMT"): None,
+        ("age", "9" * 9_000): DAY - timedelta(days=3660),
         ("Age", "172800"): DAY - timedelta(days=2),
         ("age", "9" * 40): DAY - timedelta(days=3660),
         ("age", "-1"): None,

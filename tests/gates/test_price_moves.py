@@ -53,12 +53,24 @@ def test_all_that_is_kept_of_a_held_price() -> None:
     )
     (jump,) = screened([offer("3.80")], [offer("2.00")]).rejects
     assert "; held until it is read again on another day, other sources' prices" in jump.detail
+    (new,) = screened([offer("9.00", raw_label="new")], [offer("2.00")]).rejects
+    assert new.detail.endswith("; held until you confirm it with `gpufare confirm acme`")
 
 
 def test_the_last_believed_price_stays_for_as_long_as_its_newer_one_is_held() -> None:
     stays = offer("2.00", doubt="price_jump", believed_on=YESTERDAY - timedelta(days=3))
     assert screened([offer("8.50")], [stays]).stays == [stays.model_copy(update={"doubt": "price_too_far"})]
     assert screened([offer("2.10")], [stays]).offers == [*STEADY, offer("2.10")]
+    # Of two offers with one key, the one stays that the held one is nearest to.
+    pair = [offer("1.00", vcpus=8), offer("2.40", vcpus=64)]
+    result = screened([offer("1.00", vcpus=8), offer("9.50", vcpus=64)], pair)
+    assert [(each.native_price, each.vcpus) for each in result.offers[3:]] == [(1, 8), (Decimal("2.40"), 64)]
+    both = [offer("1.80"), offer("1.40", native_currency="EUR", usd_per_gpu_hour=Decimal("1.64"))]
+    dear = offer("9.00", native_currency="EUR", usd_per_gpu_hour=Decimal("10.53"))
+    (euros,) = screened([both[0], dear], both).stays
+    assert (euros.native_price, euros.native_currency) == (Decimal("1.40"), "EUR")
+    (sold_out,) = screened([offer("8.50", available=False)], [offer("2.00", available=True)]).stays
+    assert sold_out.available is False
     two = [offer("2.00"), offer("2.50")]
     assert len(screened([offer("8.50"), offer("9.00")], two).stays) == 2
     assert screened([offer("8.50", raw_label="new")], two).stays == []

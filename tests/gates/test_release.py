@@ -96,17 +96,20 @@ def test_a_price_is_believed_when_other_sources_moved_alike() -> None:
     assert reasons([offer("8.50", raw_label="new")], before, moves=with_it) == ["price_too_far"]
 
 
-def test_a_date_that_the_source_states_releases_its_prices() -> None:
+def test_a_date_that_the_source_states_releases_its_new_prices() -> None:
+    """Not those that had the date before, nor what has another shape of a misread."""
     stated = {
         YESTERDAY: False,  # when the last price was read
         DAY: True,
         DAY + timedelta(days=1): False,
     }
     for day, is_believed in stated.items():
-        dated = [offer(price, effective_from=day) for price in ("8.50", "2.00")]
-        result = screened(dated[:1], dated[1:])
-        assert because(result) == (["stated_date"] if is_believed else [None])
+        result = screened([offer("8.50", effective_from=day)], [offer("2.00")])
+        assert because(result) == (["stated_date"] if is_believed else []), day
         assert bool(result.rejects) is not is_believed
+    assert reasons([offer("4.00", effective_from=DAY)], [offer("2.00")]) == ["moved_by_a_unit"]
+    dated = [offer(price, effective_from=DAY) for price in ("8.50", "2.00")]
+    assert reasons(dated[:1], dated[1:]) == ["price_too_far"]
 
 
 def test_the_same_amount_in_another_currency_is_believed() -> None:
@@ -136,7 +139,7 @@ def test_moves_of_other_sources_are_read_from_their_records(tmp_path: Path) -> N
     damaged.write_bytes(damaged.read_bytes().replace(b"PAR1", b"XXXX", 1))
 
     def moves(kind: str, since: date, day: date = DAY) -> Sequence[float]:
-        return list(moves_at_other_sources(records, "runpod", day, H100, kind, since))
+        return list(moves_at_other_sources(records, "runpod", day)(H100, kind, since))
 
     assert moves("on_demand", YESTERDAY) == [pytest.approx(math.log(2))]
     assert moves("on_demand", YESTERDAY, later) == [pytest.approx(math.log(4.5))]
@@ -169,14 +172,15 @@ def test_reviews_are_kept_in_the_home(tmp_path: Path) -> None:
     home = Home(tmp_path)
     assert read_reviews(home) == Reviews()
     of_price = reviewed(offer("8.50", effective_from=DAY), why="on the page")
-    of_reading = Review(source="other", day=DAY, verdict="refused")
+    of_reading = Review(source="other", day=DAY, verdict="refused", sha256="a")
     add_reviews(home, [of_price])
     add_reviews(home, [of_reading])
     assert read_reviews(home).found == (of_price, of_reading)
     assert read_reviews(home, "acme").of_price(offer("8.50", effective_from=DAY)) == "believed"
-    assert read_reviews(home, "acme").of_reading(DAY) is None
-    assert read_reviews(home, "other").of_reading(DAY) == "refused"
-    assert read_reviews(home, "other").of_reading(YESTERDAY) is None
+    assert read_reviews(home, "acme").of_reading("a") is None
+    assert read_reviews(home, "other").of_reading("a") == "refused"
+    assert read_reviews(home, "other").of_reading("b") is read_reviews(home, "other").of_reading(None) is None
+    assert (read_reviews(home, "other").usual_since, Reviews().usual_since) == (date.min, date.min)
     home.reviews.write_text("[{]")
     with pytest.raises(
         ReviewsError, match=r"reviews.json cannot be used \(it is damaged\): mend it, or delete"
@@ -251,3 +255,18 @@ def test_held_prices_are_looked_up_in_the_latest_readings_only(records: Records)
     assert read_history(records, "acme", DAY).held.keys() == {price_key(offer())}
     records.write_rejects(DAY, "acme", [])
     assert read_history(records, "acme", DAY + timedelta(days=1)).held == {}
+
+
+def test_an_old_page_is_not_believed_for_its_old_prices(records: Records) -> None:
+    """Not even when nothing shows any more that it is old."""
+    days = [DAY + timedelta(days=n) for n in range(4)]
+    for day, price in zip(days[:2], ("8.50", "2.00"), strict=True):
+        records.write_accepted(day, "acme", [*STEADY, offer(price)])
+        records.write_rejects(day, "acme", [])
+    old = {offer().capture_sha256: date(2026, 1, 1)}
+    for day, page in ((days[2], old), (days[3], {})):
+        history = read_history(records, "acme", day)
+        result = screen([*STEADY, offer("8.50")], history, config(), day, page_days=page)
+        assert [row.reason for row in result.rejects] == ["earlier_page"]
+        records.write_accepted(day, "acme", result.offers)
+        records.write_rejects(day, "acme", result.rejects)

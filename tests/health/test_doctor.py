@@ -173,13 +173,13 @@ def test_a_clock_may_be_behind_by_five_minutes(home: Home) -> None:
 
 
 def test_a_clock_must_agree_with_the_dates_of_the_answers(home: Home) -> None:
-    writer = Archive(home.archive).start("lambda", TODAY)
     headers = {"date": format_datetime(NOW - timedelta(hours=3), usegmt=True)}
-    writer.add(Entry(url="https://a.example", observed_at=NOW, headers=headers), None)
-    writer.finish()
-    problem = (
-        f"the clock of this machine was 3.0 hours ahead on {TODAY}, by the dates in the answers of 1 source"
-    )
+    for source in ("lambda", "modal"):
+        writer = Archive(home.archive).start(source, TODAY)
+        writer.add(Entry(url="https://a.example", observed_at=NOW, headers=headers), None)
+        writer.finish()
+    by = f"on {TODAY}, by the dates in the answers of 2 sources"
+    problem = f"the clock of this machine was 3.0 hours ahead {by}"
     assert look(home, now=datetime.now(UTC))["clock"] == [("fail", "", problem, REMEDY)]
 
 

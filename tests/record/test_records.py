@@ -47,15 +47,6 @@ def test_offers_come_back_as_they_were(records: Records) -> None:
         records.offers("acme", AFTER)
 
 
-def test_the_last_accepted_day_is_the_newest_before_the_day_asked_for(records: Records) -> None:
-    for age, price in ((0, "1.00"), (1, "2.00"), (40, "3.00")):
-        records.write_accepted(DAY - timedelta(days=age), "acme", [offer(price)])
-    days = {day: records.last_accepted("acme", before=day) for day in (DAY, BEFORE)}
-    assert days == {DAY: (BEFORE, [offer("2.00")]), BEFORE: (DAY - timedelta(days=40), [offer("3.00")])}
-    assert records.last_accepted("acme", before=DAY - timedelta(days=40)) is None
-    assert records.last_accepted("other", before=DAY) is None
-
-
 def test_the_days_with_anything_but_incidents(home: Home, records: Records) -> None:
     for source, day in (("acme", BEFORE), ("other", DAY), ("ecb", AFTER)):
         recorded(home, source, day)

@@ -37,12 +37,20 @@ def answered(
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_clock_may_be_off_by_an_hour(sign: int, tmp_path: Path) -> None:
-    answered(Home(tmp_path), "lambda", sign * MAX_ERROR)
-    assert clock_problem(Home(tmp_path), DAY) is None
-    answered(Home(tmp_path), "lambda", sign * (MAX_ERROR + SECOND))
+    home = Home(tmp_path)
+    for source in ("lambda", "modal"):
+        answered(home, source, sign * MAX_ERROR)
+    assert clock_problem(home, DAY) is None
+    for source in ("lambda", "modal"):
+        answered(home, source, sign * (MAX_ERROR + SECOND))
     off = "1.0 hours ahead" if sign > 0 else "1.0 hours behind"
-    said = f"the clock of this machine was {off} on {DAY}, by the dates in the answers of 1 source"
-    assert clock_problem(Home(tmp_path), DAY) == said
+    said = f"the clock of this machine was {off} on {DAY}, by the dates in the answers of 2 sources"
+    assert clock_problem(home, DAY) == said
+
+
+def test_one_source_alone_says_nothing(tmp_path: Path) -> None:
+    answered(Home(tmp_path), "lambda", timedelta(days=99))
+    assert clock_problem(Home(tmp_path), DAY) is None
 
 
 def test_the_newest_answers_of_most_sources_count(tmp_path: Path) -> None:
@@ -73,10 +81,11 @@ def test_headers_that_are_no_dates_say_nothing(tmp_path: Path) -> None:
 
 def test_nothing_is_published_under_a_wrong_clock(copy_of: Callable[..., Home]) -> None:
     home, ahead = copy_of(MENDED), noon(MENDED) + timedelta(days=200)
-    answered(home, "lambda", timedelta(days=200), day=ahead.date())
+    for source in ("lambda", "modal"):
+        answered(home, source, timedelta(days=200), day=ahead.date())
     before = home.published.read_bytes()
     off = f"200 days ahead on {ahead.date()}"
-    problem = f"the clock of this machine was {off}, by the dates in the answers of 1 source"
+    problem = f"the clock of this machine was {off}, by the dates in the answers of 2 sources"
     with pytest.raises(BuildError) as raised:
         publish_day(home, ahead.date(), ahead)
     assert str(raised.value) == f"{problem}: {REMEDY}"
