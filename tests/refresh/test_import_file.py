@@ -126,8 +126,8 @@ def test_prices_are_compared_with_no_other_day_and_with_no_number_of_rows(home: 
     imported(home, HEADING + line("2.50", before) + line("11.00", before, "Other"))
     report = imported(home, HEADING + line("11.00") + line("0.02", provider="Other") + many, "next.csv")
     assert (report.rejects, len(prices(home, before)), len(prices(home))) == ([], 2, 202)
-    moves = moves_at_other_sources(Records(home), "runpod", DAY, "h100-sxm-80gb", "on_demand", before)
-    assert list(moves) == []
+    moves = moves_at_other_sources(Records(home), "runpod", DAY)
+    assert moves("h100-sxm-80gb", "on_demand", before) == []
 
 
 def test_a_file_that_is_none_of_prices_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
