@@ -63,7 +63,7 @@ ARCHITECTURES = {
     "turing": "turing", "volta": "volta", "pascal": "pascal", "maxwell": "maxwell", "kepler": "kepler",
 }  # fmt: skip
 _EDITIONS = frozenset({"se", "ws", "wk"})
-_FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig", "nvl4", "nvl72")
+_FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig")
 _UNITS = "gib|gbs|gb|go|gi|g|mib|mb|mo|mi"
 
 HOST_MARK = "|"
