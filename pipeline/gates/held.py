@@ -62,12 +62,17 @@ def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
         "other sources' prices for the card move alike, " if _may_follow_the_market(doubt) else "",
     ]
     until = f"{''.join(waits)}or you confirm it" if any(waits) else "you confirm it"
+    detail = f"{doubt.detail}; held until {until} with `gpufare confirm {offer.source}`"
+    return reject_of(offer, doubt.reason, detail, price_key=list(price_key(offer)))
+
+
+def reject_of(offer: Offer, reason: RejectReason, detail: str, **raw: Any) -> RejectedRow:
+    """Return the reject of a price that became an offer; its ``raw`` has the native price, too."""
     return RejectedRow(
         source=offer.source,
-        reason=doubt.reason,
-        detail=f"{doubt.detail}; held until {until} with `gpufare confirm {offer.source}`",
-        raw={"price_key": list(price_key(offer)), "native_price": str(offer.native_price)}
-        | {"native_currency": offer.native_currency},
+        reason=reason,
+        detail=detail,
+        raw=raw | {"native_price": str(offer.native_price), "native_currency": offer.native_currency},
         observed_at=offer.observed_at,
         source_url=offer.source_url,
         capture_sha256=offer.capture_sha256,

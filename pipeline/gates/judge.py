@@ -14,7 +14,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Built, Offer, RejectedRow
 from pipeline.contracts.reject_reasons import Evidence, FlagReason, RejectReason
-from pipeline.gates.held import Doubt, Moves, evidence_for, held_reject
+from pipeline.gates.held import Doubt, Moves, evidence_for, held_reject, reject_of
 from pipeline.gates.history import (
     History,
     accepted_counts,
@@ -24,7 +24,7 @@ from pipeline.gates.history import (
     refused_counts,
 )
 from pipeline.gates.losses import losses, read_usual
-from pipeline.gates.page_dates import page_days, why_out_of_date
+from pipeline.gates.page_dates import page_days, stated_days, why_out_of_date
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
 from pipeline.gates.price_moves import EarlierPrices, NowPrices, doubt_move, doubt_new_offer
 from pipeline.gates.prices import PriceKey, in_unexpected_currency, price_key, relative_change
@@ -36,7 +36,7 @@ from pipeline.gates.reading import (
     why_grown,
     why_in_another_currency,
 )
-from pipeline.gates.reviews import NO_REVIEWS, Reviews
+from pipeline.gates.reviews import NO_REVIEWS, Reviews, Verdict
 from pipeline.gates.shapes import doubt_lists
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.records import Records
@@ -84,10 +84,11 @@ def judge(
     lost = losses(built.offers, built.rejects, read_usual(records, config.name, day, reviews.usual_since))
     is_lasting = lacks_answers and (day - (history.last_day or day)).days >= THRESHOLDS.unanswered_days
     believed, foreign = _split_by_currency(built.offers, config, history)
+    stated = stated_days(answers)
     reason = (
         (None if is_lasting else lost.refusal)
         or why_in_another_currency(answers, config, {offer.native_currency for offer in believed})
-        or why_out_of_date(answers, config, day)
+        or why_out_of_date(answers, stated, config, day)
         or why_grown(
             len(built.offers),
             accepted_counts(records, config.name, day, reviews.usual_since),
@@ -102,7 +103,7 @@ def judge(
     if reason:
         return built, Acceptance(False, reason, warnings, lost.texts)
     moves_elsewhere = moves_at_other_sources(records, config.name, day)
-    screened = screen(believed, history, config, day, reviews, moves_elsewhere, page_days(answers))
+    screened = screen(believed, history, config, day, reviews, moves_elsewhere, page_days(answers, stated))
     if missing := missing_cards(screened.believed, config):
         # These cards were read, so the page is as usual and its other prices are not in doubt.
         warnings += (f"held, though this source always has it: {', '.join(missing)}",)
@@ -124,29 +125,20 @@ def _split_by_currency(
 ) -> tuple[list[Offer], list[RejectedRow]]:
     """Return the offers in a currency that the source is known to ask, and rejects for the others. An offer
     that had a price in another currency before is left to ``screen``, which compares the amounts."""
+    foreign = [each for each in offers if each.native_currency not in config.currencies_of(each.source_url)]
+    if not foreign:
+        return list(offers), []
     earlier = EarlierPrices(history)
-    known: list[Offer] = []
-    foreign: list[RejectedRow] = []
-    for offer in offers:
-        expected = config.currencies_of(offer.source_url)
-        if offer.native_currency in expected or earlier.price(offer):
-            known.append(offer)
-        else:
-            foreign.append(_in_unexpected_currency(offer, expected))
-    return known, foreign
+    new = {id(offer): offer for offer in foreign if earlier.price(offer) is None}
+    return [offer for offer in offers if id(offer) not in new], [
+        _foreign(each, config) for each in new.values()
+    ]
 
 
-def _in_unexpected_currency(offer: Offer, expected: Iterable[str]) -> RejectedRow:
-    return RejectedRow(
-        source=offer.source,
-        reason=RejectReason.UNEXPECTED_CURRENCY,
-        detail=in_unexpected_currency(offer.raw_label, offer.native_currency, offer.source, expected),
-        raw={"raw_label": offer.raw_label, "native_price": str(offer.native_price)}
-        | {"native_currency": offer.native_currency},
-        observed_at=offer.observed_at,
-        source_url=offer.source_url,
-        capture_sha256=offer.capture_sha256,
-    )
+def _foreign(offer: Offer, config: SourceConfig) -> RejectedRow:
+    expected = config.currencies_of(offer.source_url)
+    detail = in_unexpected_currency(offer.raw_label, offer.native_currency, offer.source, expected)
+    return reject_of(offer, RejectReason.UNEXPECTED_CURRENCY, detail, raw_label=offer.raw_label)
 
 
 def screen(
@@ -166,6 +158,15 @@ def screen(
     earlier, beside = EarlierPrices(history), OtherPrices(offers)
     now = _now_prices(offers)
     of_lists = doubt_lists(offers, earlier, history, page_days or {})
+
+    def evidence_of(offer: Offer, doubt: Doubt, verdict: Verdict | None, is_of_list: bool) -> Evidence | None:
+        if verdict == "believed":
+            return Evidence.PERSON
+        if not is_of_list and _had_before(offer, doubt, history):
+            return Evidence.HISTORY
+        held_before, last_day = history.held.get(price_key(offer)), history.last_day or day
+        return evidence_for(offer, doubt, held_before, day, last_day, moves_elsewhere)
+
     believed, held, compared = list[Offer](), list[tuple[Offer, Doubt]](), 0
     for place, offer in enumerate(offers):
         is_compared, of_price = _judge_price(offer, earlier, beside, now, config, day)
@@ -176,19 +177,7 @@ def screen(
             held.append((offer, _refused_by_a_person(offer)))
         elif doubt is None:
             believed.append(offer)
-        elif evidence := (
-            Evidence.PERSON
-            if verdict == "believed"
-            else (None if place in of_lists else _had_before(offer, doubt, history))
-            or evidence_for(
-                offer,
-                doubt,
-                history.held.get(price_key(offer)),
-                day,
-                history.last_day or day,
-                moves_elsewhere,
-            )
-        ):
+        elif evidence := evidence_of(offer, doubt, verdict, place in of_lists):
             believed.append(offer.model_copy(update={"believed_because": evidence.value}))
         else:
             held.append((offer, doubt))
@@ -227,12 +216,11 @@ _OF_ONE_PRICE = (
 )
 
 
-def _had_before(offer: Offer, doubt: Doubt, history: History) -> Evidence | None:
-    """Return HISTORY if an offer had its price on an earlier accepted day, unless the whole page is in doubt:
-    an old page has old prices."""
-    if doubt.before is None or doubt.reason not in _OF_ONE_PRICE:
-        return None
-    return Evidence.HISTORY if dated_price(offer) in history.earlier() else None
+def _had_before(offer: Offer, doubt: Doubt, history: History) -> bool:
+    """True if an offer had its price on an earlier accepted day, and not the whole page is in doubt: an old
+    page has old prices."""
+    is_of_one_price = doubt.before is not None and doubt.reason in _OF_ONE_PRICE
+    return is_of_one_price and dated_price(offer) in history.earlier()
 
 
 def _staying(

@@ -1,4 +1,4 @@
-"""What a reading no longer has of the offers that its source usually has."""
+"""Finds the offers that a source usually lists and a reading lacks."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

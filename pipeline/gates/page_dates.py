@@ -1,7 +1,7 @@
 """The date that a page states of itself: "Last verified 18 May 2026", a timestamp in JSON, Last-Modified."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from email.utils import parsedate_to_datetime
@@ -41,27 +41,35 @@ _IN_JSON = re.compile(
 )
 
 
-def why_out_of_date(answers: Sequence[Answer], config: SourceConfig, day: date) -> str | None:
-    """Return why a page is older than the yaml's max_page_age_days, by the newest date that it states; None
-    if no page is, or if none states a date."""
+def stated_days(answers: Sequence[Answer]) -> dict[str, date]:
+    """Return the newest date that each answer's text states of itself, by the answer's hash."""
+    newest = {answer.sha256: max(_stated(answer), default=None) for answer in answers}
+    return {sha256: day for sha256, day in newest.items() if day is not None}
+
+
+def why_out_of_date(
+    answers: Sequence[Answer], stated: Mapping[str, date], config: SourceConfig, day: date
+) -> str | None:
+    """Return why a page is older than the yaml's max_page_age_days, by the date that it states; None if no
+    page is, or if none states a date."""
     limit = config.expect.max_page_age_days or THRESHOLDS.max_page_age_days
     for answer in answers:
-        stated = max(_stated(answer), default=day)
-        if (day - stated).days > limit:
+        says = stated.get(answer.sha256, day)
+        if (day - says).days > limit:
             return (
-                f"{answer.url} says that it is of {stated}, more than {limit} days ago: an old page was "
+                f"{answer.url} says that it is of {says}, more than {limit} days ago: an old page was "
                 f"read, or max_page_age_days in catalog/sources/{config.name}.yaml is too low"
             )
     return None
 
 
-def page_days(answers: Sequence[Answer]) -> dict[str, date]:
-    """Return the newest date that each answer states of itself, in its text or headers, by its hash. The file
-    of a page that is right may be old; but its prices cannot be newer than it."""
-    found: dict[str, date] = {}
+def page_days(answers: Sequence[Answer], stated: Mapping[str, date]) -> dict[str, date]:
+    """Return the newest date that each answer gives itself, in its text (``stated``) or its headers, by its
+    hash. The file of a page that is right may be old; but its prices cannot be newer than it."""
+    found = dict(stated)
     for answer in answers:
-        if dates := [*_stated(answer), *_in_headers(answer)]:
-            found[answer.sha256] = max(dates)
+        for day in _in_headers(answer):
+            found[answer.sha256] = max(day, found.get(answer.sha256, day))
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated
 
 from pydantic import Field
@@ -77,12 +77,17 @@ class Seen:
         return PriceBounds(low / margin / discount, high * margin, basis)
 
 
+@cache
+def _rows() -> Sequence[Seen]:
+    return catalog_table("gpu_price_bounds.csv", Seen)
+
+
 @lru_cache(maxsize=4)
 def _seen(day: date) -> Mapping[tuple[str, str, str], Seen]:
     """Return the prices that count on a day, by source, card and price kind."""
     newest = day - timedelta(days=THRESHOLDS.min_fact_age_days)
     found: dict[tuple[str, str, str], Seen] = {}
-    for row in catalog_table("gpu_price_bounds.csv", Seen):
+    for row in _rows():
         if row.last_day <= newest:
             key = (row.source, row.gpu_id, row.price_kind)
             found[key] = found[key] | row if key in found else row

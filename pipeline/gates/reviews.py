@@ -8,16 +8,13 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal
 
-from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.offer import Offer
 from pipeline.gates.prices import is_same_figure, price_key
-from pipeline.home.disk import replacing
+from pipeline.home.disk import choices_lock, replacing
 from pipeline.home.paths import Home
-
-LOCK_SECONDS = 30
 
 Verdict = Literal["believed", "refused"]
 
@@ -104,8 +101,7 @@ def read_reviews(home: Home, source: str | None = None) -> Reviews:
 
 def add_reviews(home: Home, new: Sequence[Review]) -> None:
     """Add reviews to a home's file. Raises ReviewsError and UnwritableError."""
-    home.root.mkdir(parents=True, exist_ok=True)
-    with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):
+    with choices_lock(home):
         reviews = (*read_reviews(home).found, *new)
         with replacing(home.reviews) as temporary:
             temporary.write_bytes(_REVIEWS.dump_json(reviews, indent=1))

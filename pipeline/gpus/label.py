@@ -270,7 +270,7 @@ _UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
 
 
 _USUAL_VENDOR = "nvidia"
-"""Its brands are left out of canonical labels: most labels have one, none beside another vendor's card."""
+"""Canonical labels omit its brands: most labels have one, and none stands beside another vendor's card."""
 
 
 @cache

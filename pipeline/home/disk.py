@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from filelock import FileLock
+
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import HOME_VARIABLE, Home
 
@@ -148,3 +150,14 @@ def set_aside(home: Home, path: Path, *, copies: bool = False) -> Path:
         place = place.with_name(f"{path.name}.{number}")
     place.parent.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copyfile(path, place)) if copies else path.rename(place)
+
+
+CHOICES_LOCK_SECONDS = 30
+
+
+@contextmanager
+def choices_lock(home: Home) -> Iterator[None]:
+    """Hold the lock under which the user's choices and reviews are changed, and make the home's folder."""
+    home.root.mkdir(parents=True, exist_ok=True)
+    with FileLock(home.permissions_lock, timeout=CHOICES_LOCK_SECONDS):
+        yield

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 
-from filelock import FileLock
-
 from pipeline.capture.permissions import (
     CHOICES,
     Choice,
@@ -15,11 +13,9 @@ from pipeline.capture.permissions import (
 )
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.errors import GpufareError
-from pipeline.home.disk import replacing, set_aside
+from pipeline.home.disk import choices_lock, replacing, set_aside
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
-
-LOCK_SECONDS = 30
 
 
 def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[str, str]) -> list[str]:
@@ -100,8 +96,7 @@ def off_sources(
 def _change(home: Home, wanted: Mapping[str, Choice | None]) -> list[str]:
     """Replace the given sources' choices (None deletes one). Return a warning if the file was damaged."""
     lines: list[str] = []
-    home.root.mkdir(parents=True, exist_ok=True)
-    with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):
+    with choices_lock(home):
         choices = read_choices(home)
         if choices.problem:
             place = ""

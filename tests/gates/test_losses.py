@@ -1,4 +1,4 @@
-"""What a reading lacks of its source's usual list: warned of from a fifth on, and refused from half on."""
+"""A reading that lacks a fifth of the usual list causes a warning, and one that lacks half is refused."""
 
 from datetime import timedelta
 from pathlib import Path

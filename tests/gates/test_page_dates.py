@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import date, timedelta
 
-from pipeline.gates.page_dates import page_days, why_out_of_date
+from pipeline.contracts.listing import Answer
+from pipeline.gates.page_dates import page_days, stated_days, why_out_of_date
 from pipeline.gates.thresholds import THRESHOLDS
 from tests.gates.screening import DAY
 from tests.offers.builders import CAPTURED, config
@@ -20,9 +21,13 @@ BODIES = {
 }
 
 
+def days_of(answer: Answer) -> dict[str, date]:
+    return page_days([answer], stated_days([answer]))
+
+
 def test_the_newest_date_that_a_page_states() -> None:
     for body, day in BODIES.items():
-        found = page_days([replace(CAPTURED, body=body.encode())])
+        found = days_of(replace(CAPTURED, body=body.encode()))
         assert found == ({CAPTURED.sha256: day} if day else {}), body
 
 
@@ -38,7 +43,7 @@ def test_the_date_in_the_headers() -> None:
         ("age", "-1"): None,
     }
     for (name, value), day in headers.items():
-        found = page_days([replace(CAPTURED, headers={name: value})])
+        found = days_of(replace(CAPTURED, headers={name: value}))
         assert found == ({CAPTURED.sha256: day} if day else {}), value
 
 
@@ -49,7 +54,8 @@ def test_a_page_that_says_that_it_is_old_is_refused() -> None:
     def why(days: int, **expect: int) -> str | None:
         body = f"Last verified {DAY - timedelta(days=days)}".encode()
         old = {"last-modified": "Mon, 18 May 2020 10:00:00 GMT"}
-        return why_out_of_date([replace(CAPTURED, body=body, headers=old)], config(**expect), DAY)
+        answers = [replace(CAPTURED, body=body, headers=old)]
+        return why_out_of_date(answers, stated_days(answers), config(**expect), DAY)
 
     assert why(most) is None
     assert why(most + 1) == (

@@ -91,7 +91,7 @@ def test_prices_that_moved_apart_are_another_page() -> None:
 
 
 def test_prices_that_lost_their_digits() -> None:
-    """Of one alone, nobody knows."""
+    """A single price may have been cut to a round one."""
 
     def after(*pairs: tuple[str, str]) -> list[str]:
         before, now = (

@@ -1,5 +1,4 @@
-"""What reaches a ranking wrongly, and what waits: no known misread after a clean day; the documentation has
-the others."""
+"""No known misread reaches a ranking after a clean day; what the documentation says of the others holds."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,7 +4,6 @@ move of what is left."""
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, time, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from pipeline.contracts.listing import Listing, Reject, Row
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.health.digest import digest_of
 from pipeline.health.source_states import source_states
-from pipeline.home.paths import Home
+from pipeline.home.paths import SQL_DIR, Home
 from pipeline.offers.build import build_offers
 from pipeline.refresh import ingest
 from pipeline.refresh.refresh import refresh
@@ -37,7 +36,7 @@ def first_share(share: float) -> Edit:
 
     def edit(rows: Sequence[Row]) -> list[Row]:
         kept = listings_of(rows)
-        return [*kept[: round(len(kept) * share)]]
+        return list(kept[: round(len(kept) * share)])
 
     return edit
 
@@ -80,14 +79,12 @@ def home(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Home:
     shutil.copytree(sample_home.root, copy.root)
     edits = dict(WAYS.values())
 
-    def read(_: object, answers: Any, config: Any, *more: Any) -> Any:
-        rows = list(source_module(config.name).read(answers, config))
-        edited = edits.get(config.name, list)(rows)
-        rates, reviews, any_currency = more
-        return build_offers(edited, config, rates, reviews, any_currency=any_currency)
-
     def within_limits(function: Any, answers: Any, config: Any, *more: Any) -> Any:
-        return read(function, answers, config, *more) if more else function(answers, config)
+        if not more:  # exchange rates
+            return function(answers, config)
+        rates, reviews, any_currency = more
+        rows = edits.get(config.name, list)(list(source_module(config.name).read(answers, config)))
+        return build_offers(rows, config, rates, reviews, any_currency=any_currency)
 
     with PagesServer(PAGES) as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr(ingest, "within_limits", within_limits)
@@ -101,7 +98,7 @@ def test_each_is_seen_on_the_next_morning(home: Home) -> None:
     told = " ".join(line for line in lines if line.startswith(("Vanished", "Broke", "No longer listed")))
     states = {row["source"]: row for row in source_states(home, NEXT, {}, now=NOW).dicts()}
     with reader(home.published) as connection:
-        query = (Path("sql/checks") / "sources_list_what_they_did.sql").read_text(encoding="utf-8")
+        query = (SQL_DIR / "checks" / "sources_list_what_they_did.sql").read_text(encoding="utf-8")
         ask(connection, f"SET VARIABLE as_of_day = DATE '{NEXT}'")
         checked = {row["source"] for row in ask(connection, query).dicts()}
         lost = ask(

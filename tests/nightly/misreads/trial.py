@@ -1,4 +1,4 @@
-"""What the gates let through, and what they keep waiting: docs/explanation/misread-trial.md, and a table.
+"""Tries what the gates let through and what they keep waiting, and writes docs/explanation/misread-trial.md.
 
     python -m tests.nightly.misreads.trial
 

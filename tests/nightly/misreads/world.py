@@ -61,8 +61,8 @@ MORE_RATES = {"CAD": 1.3862, "AUD": 1.5484, "SGD": 1.287, "HKD": 7.818, "ILS": 3
 
 @dataclass(frozen=True)
 class Shown:
-    """What is ranked of a source on one day: the number of wrong prices and of all, the number of held prices
-    by reason, and why the reading was refused, if it was."""
+    """The ranked prices of a source on one day: the number of wrong ones and of all, the held prices by
+    reason, and why the reading was refused, if it was."""
 
     wrong: int
     ranked: int
@@ -95,8 +95,7 @@ class World:
         return self._read[source]
 
     def shown(self, change: Misread, clean_days: int, days: Collection[int]) -> dict[int, Shown]:
-        """What is ranked of the source on some days of a lasting change, counted from 1, after some clean
-        days."""
+        """The ranked prices on some days of a lasting change, counted from 1, after some clean days."""
         home = self._home_without(change)
         elsewhere = change.elsewhere if isinstance(change, Change) else {}
         day = FIRST_DAY
