@@ -16,6 +16,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -207,6 +208,15 @@ class Archive:
         folder = self.folder(capture)
         beginning = datetime.combine(capture.day, datetime.min.time(), UTC)
         return [read_answer(folder, entry, beginning) for entry in usable]
+
+    def answers_beside(self, source: str, day: date, sha256: str) -> list[Answer]:
+        """Return all answers of the day's newest intact capture that contains a body, given by its hash; none
+        if the archive lacks it."""
+        for capture in reversed(self.captures(source, day)):
+            if any(entry.sha256 == sha256 for entry in capture.entries):
+                with suppress(GpufareError):
+                    return self.answers(capture)
+        return []
 
 
 def _read_capture(folder: Path) -> Capture:

@@ -58,6 +58,12 @@ class RejectReason(CodeWithSentence):
     MOVED_BY_A_TAX = auto(), "Prices moved by one factor, which is a rate of value added tax.", _HELD
     MOVED_BY_A_UNIT = auto(), "The price moved by a factor between units, such as 2 GPUs or 24 hours.", _HELD
     MOVED_BY_A_DISCOUNT = auto(), "Prices moved by one factor, which is a common discount.", _HELD
+    PAGE_CHANGED = (
+        auto(),
+        "The price moved together with its page: the layout changed, another figure was read, or the page "
+        "says something new of its prices.",
+        _HELD,
+    )
     LIST_MOVED = auto(), "Most prices of the source moved at once, all by one factor.", _HELD, _BY_TIME
     MOST_PRICES_MOVED = (
         auto(),
@@ -116,6 +122,7 @@ class Evidence(CodeWithSentence):
     HISTORY = auto(), "the same offer had this price before"
     SAME_AMOUNT = auto(), "it is the same amount in another currency, at the day's exchange rate"
     STATED_DATE = auto(), "the source states a date since which the new price applies"
+    PAGE = auto(), "it was read again on another day, and the page shows it in the place of the earlier price"
     MARKET = auto(), "other sources' prices for the card moved alike"
     PERSON = auto(), "a person confirmed it"
     TIME = auto(), "it was read again on another day, and does not have the shape of a misread"

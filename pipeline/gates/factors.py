@@ -10,7 +10,7 @@ from typing import Literal
 from pipeline.catalog.tables import catalog_table
 from pipeline.contracts.rates import Rate
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates.prices import relative_change
+from pipeline.gates.prices import is_product, relative_change
 from pipeline.gates.thresholds import THRESHOLDS
 
 _REASONS = {
@@ -47,12 +47,12 @@ def _factors() -> tuple[_Factor, ...]:
 
 def is_unit(before: Decimal, now: Decimal) -> bool:
     """True if a price may have been read in another unit: ``now`` is ``before`` times a factor between units,
-    or divided by it, rounded to cents at most."""
+    or divided by it, rounded."""
     return any(
-        abs(now - each) <= max(THRESHOLDS.rounding, THRESHOLDS.factor_tolerance * each)
+        is_product(now, before, factor, THRESHOLDS.factor_tolerance)
         for row in _factors()
         if row.shape == "unit"
-        for each in (before * row.factor, before / row.factor)
+        for factor in (row.factor, 1 / row.factor)
     )
 
 

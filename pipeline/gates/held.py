@@ -1,8 +1,8 @@
 """Held prices: the doubt about a price, the reject that stores it, and the evidence that releases it.
 
 A defect in a reader repeats every day, so reading a price again confirms it only if the change does not have
-the shape of a misread (``RejectReason.by_time``). Any held price is released by other evidence: see
-``Evidence``.
+the shape of a misread (``RejectReason.by_time``), or if the page shows it where the earlier price stood
+(``page_places``). Any held price is released by other evidence: see ``Evidence``.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import Any
 
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import Evidence, RejectReason
-from pipeline.gates.prices import is_same_price, price_key, relative_change
+from pipeline.gates.prices import is_same_price, price_key
 from pipeline.gates.thresholds import THRESHOLDS
 
 Moves = Callable[[str, str, date], Iterable[float]]
@@ -29,6 +29,7 @@ class Before:
     native_currency: str
     usd_per_gpu_hour: Decimal | None
     day: date
+    capture_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,14 @@ class HeldPrice:
 
 _OF_SIZE = (RejectReason.PRICE_JUMP, RejectReason.PRICE_TOO_FAR)
 """Doubts only about how far a price moved."""
+
+_RELEASED_IF_SHOWN = (
+    RejectReason.PRICE_JUMP,
+    RejectReason.PRICE_OF_ANOTHER_OFFER,
+    RejectReason.LIST_MOVED,
+    RejectReason.MOVED_BY_A_DISCOUNT,
+    RejectReason.PAGE_CHANGED,
+)
 
 HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
 
@@ -57,8 +66,12 @@ class Doubt:
 
 def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
     """Return the reject that stores a held price."""
+    may_be_shown = doubt.before is not None and doubt.reason in _RELEASED_IF_SHOWN
     waits = [
         "it is read again on another day, " if doubt.reason.by_time else "",
+        "the page of another day shows it where the earlier price stood, "
+        if may_be_shown and not doubt.reason.by_time
+        else "",
         "other sources' prices for the card move alike, " if _may_follow_the_market(doubt) else "",
     ]
     until = f"{''.join(waits)}or you confirm it" if any(waits) else "you confirm it"
@@ -94,10 +107,17 @@ def held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> 
 
 
 def evidence_for(
-    offer: Offer, doubt: Doubt, held: HeldPrice | None, day: date, last_day: date, moves_elsewhere: Moves
+    offer: Offer,
+    doubt: Doubt,
+    held: HeldPrice | None,
+    day: date,
+    last_day: date,
+    moves_elsewhere: Moves,
+    is_shown: bool = False,
 ) -> Evidence | None:
     """Return the evidence that releases a price in doubt, or None. ``held`` is the same offer's price as held
-    by earlier readings, and ``last_day`` the day of the last accepted reading.
+    by earlier readings, and ``last_day`` the day of the last accepted reading; ``is_shown`` tells that the
+    page shows the new price in the place of the earlier one.
 
     A stated date makes a new offer, so a price with such a date has no ``before``.
     """
@@ -108,20 +128,22 @@ def evidence_for(
         return Evidence.STATED_DATE
     if doubt.before and _market_moved(offer, doubt.before, moves_elsewhere):
         return Evidence.MARKET
-    if doubt.reason.by_time and held and _was_read_before(offer, held, day):
-        return Evidence.TIME
-    return None
+    if not held or not _was_read_before(offer, held, day):
+        return None
+    if is_shown and doubt.reason in _RELEASED_IF_SHOWN:
+        return Evidence.PAGE
+    return Evidence.TIME if doubt.reason.by_time and held.reason.by_time else None
 
 
 def _is_same_amount(offer: Offer, before: Before | None) -> bool:
     """True if an offer costs as many dollars as before, in another currency."""
     usd, earlier = offer.usd_per_gpu_hour, before and before.usd_per_gpu_hour
-    return bool(usd and earlier and relative_change(earlier, usd) <= THRESHOLDS.same_amount_tolerance)
+    return bool(usd and earlier and is_same_price(earlier, usd))
 
 
 def _was_read_before(offer: Offer, held: HeldPrice, day: date) -> bool:
     is_same = is_same_price(held.native_price, offer.native_price)
-    return held.reason.by_time and is_same and (day - held.since).days >= THRESHOLDS.held_days
+    return is_same and (day - held.since).days >= THRESHOLDS.held_days
 
 
 def _market_moved(offer: Offer, before: Before, moves_elsewhere: Moves) -> bool:

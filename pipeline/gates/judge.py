@@ -5,7 +5,7 @@ Contradictions within a reading were flagged earlier, when its offers were built
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -25,9 +25,16 @@ from pipeline.gates.history import (
 )
 from pipeline.gates.losses import losses, read_usual
 from pipeline.gates.page_dates import page_days, stated_days, why_out_of_date
+from pipeline.gates.page_places import FormerAnswers, why_not_shown
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
-from pipeline.gates.price_moves import EarlierPrices, NowPrices, doubt_move, doubt_new_offer
-from pipeline.gates.prices import PriceKey, in_unexpected_currency, price_key, relative_change
+from pipeline.gates.price_moves import EarlierPrices, NowPrices, doubt_move, doubt_new_offer, from_to
+from pipeline.gates.prices import (
+    PriceKey,
+    in_unexpected_currency,
+    is_same_price,
+    price_key,
+    relative_change,
+)
 from pipeline.gates.reading import (
     Acceptance,
     check_reading,
@@ -68,13 +75,14 @@ def judge(
     reviews: Reviews = NO_REVIEWS,
     sha256: str | None = None,
     lacks_answers: bool = False,
+    former: FormerAnswers = lambda *_: (),
 ) -> tuple[Built, Acceptance]:
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
     With ``lacks_answers``, a reading that has lost offers is refused only for unanswered_days: the missing
     answers may never come back. A person's word in ``reviews`` outweighs every gate; ``sha256`` is the hash
-    of the answers. Imported prices, which are never ranked, are neither held nor compared with earlier
-    prices. Raises RecordError and CatalogError.
+    of the answers, and ``former`` finds earlier ones. Imported prices, which are never ranked, are neither
+    held nor compared with earlier prices. Raises RecordError and CatalogError.
     """
     acceptance = check_reading(built.offers, config, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
@@ -103,7 +111,16 @@ def judge(
     if reason:
         return built, Acceptance(False, reason, warnings, lost.texts)
     moves_elsewhere = moves_at_other_sources(records, config.name, day)
-    screened = screen(believed, history, config, day, reviews, moves_elsewhere, page_days(answers, stated))
+    screened = screen(
+        believed,
+        history,
+        config,
+        day,
+        reviews,
+        moves_elsewhere,
+        page_days(answers, stated),
+        lambda earlier: why_not_shown(believed, earlier, answers, former),
+    )
     if missing := missing_cards(screened.believed, config):
         # These cards were read, so the page is as usual and its other prices are not in doubt.
         warnings += (f"held, though this source always has it: {', '.join(missing)}",)
@@ -149,35 +166,41 @@ def screen(
     reviews: Reviews = NO_REVIEWS,
     moves_elsewhere: Moves = lambda *_: (),
     page_days: Mapping[str, date] | None = None,
+    pages: Callable[[EarlierPrices], Mapping[int, str | None]] = lambda _: {},
 ) -> Screened:
     """Split a day's offers into offers whose prices are believed, and rejects that hold the other prices.
 
     ``moves_elsewhere`` gives the changes in a card's price at other sources since a given day, and
-    ``page_days`` the day that an answer states of itself, by its hash.
+    ``page_days`` the day that an answer states of itself, by its hash. ``pages`` tells why the page does
+    not show a move from an earlier price: see ``why_not_shown``.
     """
     earlier, beside = EarlierPrices(history), OtherPrices(offers)
     now = _now_prices(offers)
     of_lists = doubt_lists(offers, earlier, history, page_days or {})
+    of_page = pages(earlier)
 
-    def evidence_of(offer: Offer, doubt: Doubt, verdict: Verdict | None, is_of_list: bool) -> Evidence | None:
+    def evidence_of(offer: Offer, doubt: Doubt, verdict: Verdict | None, place: int) -> Evidence | None:
         if verdict == "believed":
             return Evidence.PERSON
-        if not is_of_list and _had_before(offer, doubt, history):
+        if place not in of_lists and _had_before(offer, doubt, history):
             return Evidence.HISTORY
         held_before, last_day = history.held.get(price_key(offer)), history.last_day or day
-        return evidence_for(offer, doubt, held_before, day, last_day, moves_elsewhere)
+        is_shown = of_page.get(place, "") is None
+        return evidence_for(offer, doubt, held_before, day, last_day, moves_elsewhere, is_shown)
 
     believed, held, compared = list[Offer](), list[tuple[Offer, Doubt]](), 0
     for place, offer in enumerate(offers):
         is_compared, of_price = _judge_price(offer, earlier, beside, now, config, day)
         compared += is_compared
         doubt = _lasting(of_lists.get(place) or of_price, offer, earlier)
+        if (why := of_page.get(place)) and (doubt is None or doubt.reason.by_time):
+            doubt = _page_changed(offer, earlier, why) or doubt
         verdict = reviews.of_price(offer)
         if verdict == "refused":
             held.append((offer, _refused_by_a_person(offer)))
         elif doubt is None:
             believed.append(offer)
-        elif evidence := evidence_of(offer, doubt, verdict, place in of_lists):
+        elif evidence := evidence_of(offer, doubt, verdict, place):
             believed.append(offer.model_copy(update={"believed_because": evidence.value}))
         else:
             held.append((offer, doubt))
@@ -199,6 +222,14 @@ def _lasting(doubt: Doubt | None, offer: Offer, earlier: EarlierPrices) -> Doubt
     that may be gone by now."""
     still = earlier.still_held(offer) if doubt else None
     return still if still and not still.reason.by_time else doubt
+
+
+def _page_changed(offer: Offer, earlier: EarlierPrices, why: str) -> Doubt | None:
+    """Return the doubt about a price that moved together with its page; a small move raises none."""
+    before = earlier.price(offer)
+    if before is None or is_same_price(before.native_price, offer.native_price):
+        return None
+    return Doubt(RejectReason.PAGE_CHANGED, f"{from_to(offer, before)}, and {why}", before)
 
 
 def _refused_by_a_person(offer: Offer) -> Doubt:

@@ -40,7 +40,7 @@ class EarlierPrices:
         last = [each for each in history.last if each.flag_reason != FlagReason.CONFLICTING_PRICES]
         for offer in last:
             usd, day = offer.usd_per_gpu_hour, offer.believed_on or history.last_day or date.min
-            before = Before(offer.native_price, offer.native_currency, usd, day)
+            before = Before(offer.native_price, offer.native_currency, usd, day, offer.capture_sha256)
             self._prices[price_key(offer)].append(before)
         listed = [each for each in last if each.gpu_id and each.usd_per_gpu_hour]
         self._listed = sorted((each for each in listed if not each.is_marketplace), key=usd_of)
@@ -113,17 +113,19 @@ class EarlierPrices:
                 return _price_of(other, RejectReason.PRICES_EXCHANGED, offer, before)
             is_there = any(is_same_figure(usd, price) for price in prices)
             if not is_there or self._are_related(other, offer):
-                taken = taken or _price_of(other, RejectReason.PRICE_OF_ANOTHER_OFFER, offer, before)
+                taken = taken or _price_of(other, _mistaken_for(other, offer), offer, before)
         return taken
 
     def taken_from_a_missing_one(self, offer: Offer, now: Container[PriceKey]) -> Doubt | None:
         """Return a doubt if a new offer has the earlier price of another card, kind or term that is missing
-        from the reading, whose keys are ``now``, and its own card had no such price."""
+        from the reading, whose keys are ``now``, and its own card had no such price, or only in other sizes,
+        all missing: the sizes were probably mixed up."""
         alike = [] if offer.usd_per_gpu_hour is None else self._at(offer.usd_per_gpu_hour)
-        if any(_card(other) == _card(offer) for other in alike):
+        own = [other for other in alike if _card(other) == _card(offer)]
+        if any(price_key(other) in now or other.gpu_count == offer.gpu_count for other in own):
             return None
         missing = (other for other in alike if price_key(other) not in now)
-        return next((_price_of(other, RejectReason.PRICE_OF_ANOTHER_OFFER, offer) for other in missing), None)
+        return next((_price_of(other, _mistaken_for(other, offer), offer) for other in missing), None)
 
     def _at(self, usd: Decimal) -> Sequence[Offer]:
         """Return the offers that cost so much before."""
@@ -152,6 +154,11 @@ def _price_of(other: Offer, reason: RejectReason, offer: Offer, before: Before |
     return Doubt(reason, detail, before)
 
 
+def _mistaken_for(other: Offer, offer: Offer) -> RejectReason:
+    is_same_machine = (other.gpu_id, other.gpu_count) == (offer.gpu_id, offer.gpu_count)
+    return RejectReason.COLUMN_OF_ANOTHER_KIND if is_same_machine else RejectReason.PRICE_OF_ANOTHER_OFFER
+
+
 def _is_other_column(other: Offer, offer: Offer) -> bool:
     """True if two offers of a card differ in their tier, or in their region alone."""
     return other.tier != offer.tier or (other.gpu_count == offer.gpu_count and other.region != offer.region)
@@ -168,14 +175,16 @@ def doubt_move(
             f"{usd_text(offer.usd_per_gpu_hour)} per GPU-hour"
         )
         return Doubt(RejectReason.CURRENCY_CHANGED, detail, before)
-    is_same = is_same_price(before.native_price, offer.native_price)
-    if not is_same and not offer.is_marketplace and (doubt := earlier.taken_from_another(offer, before, now)):
+    still = None if offer.is_marketplace else earlier.still_held(offer)
+    # Since a price was first held, others may have come to cost the same: that is no sign of a misread.
+    is_new = not still and not is_same_price(before.native_price, offer.native_price)
+    if is_new and not offer.is_marketplace and (doubt := earlier.taken_from_another(offer, before, now)):
         return doubt
     is_list_price = offer.price_kind != "spot" and not offer.is_marketplace
     most = THRESHOLDS.max_list_change if is_list_price else THRESHOLDS.max_day_change
     if reason := _jump(before.native_price, offer, offer.native_price, most, config):
         return Doubt(reason, from_to(offer, before), before)
-    return None if offer.is_marketplace else earlier.still_held(offer)
+    return still
 
 
 def doubt_new_offer(offer: Offer, near: tuple[Decimal, Decimal], config: SourceConfig) -> Doubt | None:

@@ -62,6 +62,15 @@ def is_same_figure(one: Decimal, other: Decimal) -> bool:
     return relative_change(one, other) <= THRESHOLDS.same_figure_tolerance
 
 
+def is_product(price: Decimal, earlier: Decimal, factor: Decimal, tolerance: Decimal) -> bool:
+    """True if a price is an earlier one times a factor, up to a share of ``tolerance`` or to the rounding of
+    its last decimal, which is at least a cent."""
+    product = earlier * factor
+    _, _, exponent = price.normalize().as_tuple()
+    last_decimal = Decimal(10) ** int(exponent)
+    return abs(price - product) <= max(min(THRESHOLDS.rounding, last_decimal), tolerance * product)
+
+
 def usd_of(offer: Offer) -> Decimal:
     """Return an offer's price in USD per GPU-hour. Raises ValueError if the price in dollars is unknown."""
     if offer.usd_per_gpu_hour is None:

@@ -17,7 +17,7 @@ from pipeline.gates.factors import known_factor
 from pipeline.gates.held import Before, Doubt
 from pipeline.gates.history import History, dated_price
 from pipeline.gates.price_moves import EarlierPrices, from_to
-from pipeline.gates.prices import is_same_figure, is_same_price, relative_change
+from pipeline.gates.prices import is_product, is_same_figure, is_same_price, relative_change
 from pipeline.gates.thresholds import THRESHOLDS
 
 
@@ -119,10 +119,20 @@ def _one_factor(moves: Sequence[_Move], history: History) -> _Found:
         return
     for part in ("price_kind", "tier", "region", "capture_sha256"):
         for members in _grouped(moves, partial(_part_of, part)).values():
-            factor = _factor(members, THRESHOLDS.nearly_all)
+            is_list = _are_of_several_cards(members, moves)
+            factor = _factor(members, THRESHOLDS.nearly_all) if is_list else None
             shape = known_factor(factor, members[0].offer.source, history.rates) if factor else None
             if factor and shape and not _is_usual(shape[0], members):
                 yield from _moved_by(factor, *shape, members)
+
+
+def _number_of_cards(moves: Iterable[_Move]) -> int:
+    return len({move.card for move in moves})
+
+
+def _are_of_several_cards(members: Iterable[_Move], moves: Iterable[_Move]) -> bool:
+    """True if a part of a list has several cards, or as many as the whole list."""
+    return _number_of_cards(members) >= min(THRESHOLDS.min_column_prices, _number_of_cards(moves))
 
 
 def _part_of(part: str, move: _Move) -> Any:
@@ -143,9 +153,9 @@ def _factor(members: Sequence[_Move], share: float) -> Decimal | None:
     there is none. The factor of the sums is more exact than that of any price, which may be rounded."""
     least = math.log1p(float(THRESHOLDS.moved_together))
     moved = [move for move in members if abs(move.log) >= least]
-    amounts, cards = {move.before.native_price for move in moved}, {move.card for move in moved}
+    amounts = {move.before.native_price for move in moved}
     is_whole = len(moved) == len(members) and len(amounts) >= THRESHOLDS.min_column_prices
-    is_most = len(moved) >= share * len(members) and len(cards) >= THRESHOLDS.min_moved_prices
+    is_most = len(moved) >= share * len(members) and _number_of_cards(moved) >= THRESHOLDS.min_moved_prices
     if not is_whole and not is_most:
         return None
     usual = Decimal(math.exp(median(move.log for move in moved)))
@@ -158,9 +168,7 @@ def _factor(members: Sequence[_Move], share: float) -> Decimal | None:
 
 
 def _is_product(move: _Move, factor: Decimal) -> bool:
-    """True if a price is the earlier price times a factor, rounded to cents at most."""
-    difference = abs(move.offer.native_price - move.before.native_price * factor)
-    return difference <= max(THRESHOLDS.rounding, THRESHOLDS.same_factor * move.offer.native_price)
+    return is_product(move.offer.native_price, move.before.native_price, factor, THRESHOLDS.same_factor)
 
 
 def _moved_by(factor: Decimal, reason: RejectReason, what: str, members: Sequence[_Move]) -> _Found:
@@ -190,8 +198,8 @@ def _lacks_digits(before: Decimal, now: Decimal) -> bool:
 
 
 def _moved_apart(moves: Sequence[_Move], history: History) -> _Found:
-    """Doubt every moved price if most list prices moved far. Spot prices follow demand,
-    so they say nothing of the page, but are in doubt with it."""
+    """Doubt every moved price if most list prices moved far. Spot prices follow demand, so they say nothing
+    of the page, but are in doubt with it."""
     listed = [move for move in moves if move.offer.price_kind != "spot"]
     moved = [move for move in listed if abs(move.log) >= math.log1p(float(THRESHOLDS.moved_apart))]
     if _are_most(moved, len(listed)):

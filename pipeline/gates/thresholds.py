@@ -46,7 +46,6 @@ class Thresholds(BaseModel):
     max_timed_change: Decimal
     same_price_tolerance: Decimal
     same_figure_tolerance: Decimal
-    same_amount_tolerance: Decimal
     factor_tolerance: Decimal
     rate_tolerance: Decimal
     rounding: Decimal

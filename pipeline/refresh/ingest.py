@@ -21,7 +21,7 @@ from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
-from pipeline.gates.reviews import Reviews, read_reviews
+from pipeline.gates.reviews import read_reviews
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
@@ -165,7 +165,7 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
         return _outcome(capture, refused, error, result=result), None
     records, is_rates = Records(home), config.kind == "exchange_rates"
     try:
-        read = _read_rates if is_rates else partial(_read_offers, read_reviews(home, config.name))
+        read = _read_rates if is_rates else partial(_read_offers, home)
         acceptance, counts, write = read(config, capture, answers, records)
     except RecordError:
         raise
@@ -326,10 +326,10 @@ def _read_rates(config: SourceConfig, capture: Capture, answers: Sequence[Answer
 
 
 def _read_offers(
-    reviews: Reviews, config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
+    home: Home, config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
 ) -> _Read:
     """Read prices and judge them. Raises SourceChangedError and RecordError."""
-    rates = records.usd_rates(capture.day)
+    rates, reviews = records.usd_rates(capture.day), read_reviews(home, config.name)
     built = within_limits(read_answers, answers, config, rates, reviews, True)
     built, acceptance = judge(
         built,
@@ -340,6 +340,7 @@ def _read_offers(
         reviews=reviews,
         sha256=capture.sha256,
         lacks_answers=capture.lacks_answers,
+        former=lambda sha256, of: Archive(home.archive).answers_beside(config.name, of, sha256),
     )
     doubted = {reason for reason in RejectReason if reason.held} | {RejectReason.PRICE_OUT_OF_BOUNDS}
     was_read = built.offers or any(reject.reason in doubted for reject in built.rejects)

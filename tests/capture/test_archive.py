@@ -90,6 +90,19 @@ def test_only_what_a_reader_may_read_is_an_answer(archive: Archive) -> None:
     assert (capture.status, capture.error) == ("partial", f"{forbids}; acme.paging: broken")
 
 
+def test_the_answers_beside_a_body_are_those_of_its_newest_capture(archive: Archive) -> None:
+    first = written(archive, BODY, b"one")
+    written(archive, BODY, b"two")
+    written(archive, b"three")
+    sha256 = sha256_of(BODY)
+    assert [each.body for each in archive.answers_beside("acme", DAY, sha256)] == [BODY, b"two"]
+    assert archive.answers_beside("acme", NEXT, sha256) == []
+    assert archive.answers_beside("acme", DAY, sha256_of(b"four")) == []
+    path = stored(archive, first, 1)
+    overwrite(path, None)
+    assert archive.answers_beside("acme", DAY, sha256_of(b"one")) == []
+
+
 def test_an_interrupted_capture_keeps_its_answers(archive: Archive) -> None:
     writer = archive.start("acme", DAY)
     assert archive.captures("acme")[0].entries == ()

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from pipeline.record.records import Records
 from pipeline.sources import source_module
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.marts import fill
-from tests.nightly.misreads.changes import Change
+from tests.nightly.misreads.changes import Change, PageChange
 from tests.nightly.misreads.misreads import Misread
 
 FIRST_DAY = date(2026, 8, 22)
@@ -81,6 +82,7 @@ class World:
         for month in months(sample, "offers"):
             self._database.execute(LOAD, [str(file_of(sample, month))])
         self._read: dict[str, tuple[list[Answer], list[Row]]] = {}
+        self._answers: dict[tuple[str, date], list[Answer]] = {}
 
     def sources(self) -> list[str]:
         """The sources with offers on the sample day."""
@@ -146,19 +148,32 @@ class World:
     def _record(self, change: Misread, day: date, home: Home) -> tuple[Acceptance, Counter[str]]:
         """As the daily job does with the rows of a reader; return what it held by reason, too."""
         config, records = source_config(change.source), Records(home)
+        asked, rows = self._changed(change)
+        self._answers[change.source, day] = asked
+        built = build_offers(rows, config, records.usd_rates(FIRST_DAY), any_currency=True)
+        former = partial(self._former, change.source)
+        built, acceptance = judge(built, asked, config, day, records, former=former)
+        if acceptance.accepted:
+            records.write_accepted(day, config.name, built.offers)
+        records.write_rejects(day, config.name, built.rejects)
+        return acceptance, Counter(row.reason.value for row in built.rejects if row.reason.held)
+
+    def _changed(self, change: Misread) -> tuple[list[Answer], list[Row]]:
+        """The answers and what is read from them after a change."""
         answers, rows = self.clean(change.source)
+        if isinstance(change, PageChange):
+            asked = [change.answer(answer) for answer in answers]
+            return asked, list(source_module(change.source).read(asked, source_config(change.source)))
         headers = change.headers if isinstance(change, Change) else {}
         asked = [
             replace(answer, body=change.page(answer.body), headers={**answer.headers, **headers})
             for answer in answers
         ]
-        rates = records.usd_rates(FIRST_DAY)
-        built = build_offers(change.listings(rows), config, rates, any_currency=True)
-        built, acceptance = judge(built, asked, config, day, records)
-        if acceptance.accepted:
-            records.write_accepted(day, config.name, built.offers)
-        records.write_rejects(day, config.name, built.rejects)
-        return acceptance, Counter(row.reason.value for row in built.rejects if row.reason.held)
+        return asked, change.listings(rows)
+
+    def _former(self, source: str, sha256: str, day: date) -> Sequence[Answer]:
+        """What the archive would have."""
+        return self._answers.get((source, day), ())
 
     def _ranked(self, source: str, day: date, home: Home) -> list[tuple[Any, ...]]:
         database = self._database.cursor()
@@ -192,7 +207,7 @@ class World:
     def _truth(self, change: Misread) -> Mapping[tuple[Any, ...], list[float]]:
         """USD per GPU-hour of the offers by identity, those that a gate would hold among them."""
         rates = Records(self._sample).usd_rates(FIRST_DAY)
-        rows, config = change.listings(self.clean(change.source)[1]), source_config(change.source)
+        rows, config = self._changed(change)[1], source_config(change.source)
         found: dict[tuple[Any, ...], list[float]] = defaultdict(list)
         for offer in build_offers(rows, config, rates, any_currency=True).offers:
             if offer.usd_per_gpu_hour is not None:
