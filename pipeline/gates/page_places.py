@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Offer
@@ -23,19 +24,19 @@ from pipeline.gates.prices import is_same_figure
 Surroundings = tuple[str, ...]
 """The tokens before and after a figure, without other figures."""
 
-_FIGURE = re.compile(r"(?<!\w)\d{1,9}(?:[.,]\d{3}(?!\d)){0,2}(?:[.,]\d{1,12})?")
-_TOKEN = re.compile(r"[^\W\d]\w*|\d+(?:[.,]\d+)*|[^\s\w\"'\\]")
+_TOKEN = re.compile(
+    r"[^\W\d]\w*"  # a word, such as H100
+    r"|\d{1,9}(?:[.,]\d{3}(?!\d)){0,2}(?:[.,]\d{1,12})?"  # a figure, such as 1,234.50
+    r"|[^\s\"'\\]"
+)
 
 _CHANGING = frozenset({"true", "false", "null"})
 """Values, such as that of a machine's availability, that change as figures do."""
 
 TOKENS_BEFORE, TOKENS_AFTER = 8, 4
 
-CHARACTERS_BEFORE, CHARACTERS_AFTER = 240, 120
-"""At most this much text around a figure is looked at."""
-
-MAX_FIGURES = 200_000
-"""Captures with more figures are not compared."""
+MAX_TOKENS = 3_000_000
+"""Captures with more words, figures and signs than this, about 10 MB of text, are not compared."""
 
 MAX_CHARACTERS = 20
 
@@ -118,7 +119,7 @@ def moved_in_place(
     """Return for each move whether the page shows it, given the answers of the former and the new price.
 
     ``unmoved`` are the prices that were read from both: a place like theirs is known to be right. A move is
-    absent if the former price was not stated literally, or if there are more figures than MAX_FIGURES.
+    absent if the former price was not stated literally, or if there are more tokens than MAX_TOKENS.
     """
     before, after = _read(former), _read(now)
     if before is None or after is None:
@@ -152,23 +153,26 @@ def _is_in_place(
 
 
 def _read(answers: Iterable[Answer]) -> _Page | None:
-    """Return the figures of some answers; None if there are more than MAX_FIGURES."""
+    """Return the figures of some answers; None if there are more tokens than MAX_TOKENS."""
     figures: dict[Surroundings, list[frozenset[Decimal]]] = defaultdict(list)
     counts: dict[Decimal, Counter[Surroundings]] = defaultdict(Counter)
-    left = MAX_FIGURES
+    left = MAX_TOKENS
     for answer in answers:
-        text = answer.body.decode(errors="replace")
-        for match in _FIGURE.finditer(text):
-            if not (left := left - 1):
-                return None
-            place, values = _surroundings(text, *match.span()), _values(match[0])
-            figures[place].append(values)
-            for value in values:
-                counts[value][place] += 1
+        tokens = [match[0] for match in islice(_TOKEN.finditer(answer.body.decode(errors="replace")), left)]
+        left -= len(tokens)
+        if not left:
+            return None
+        for at, token in enumerate(tokens):
+            if token[0].isdecimal():
+                before, after = tokens[max(at - TOKENS_BEFORE, 0) : at], tokens[at + 1 : at + 1 + TOKENS_AFTER]
+                place, values = (*map(_masked, before), "", *map(_masked, after)), _values(token)
+                figures[place].append(values)
+                for value in values:
+                    counts[value][place] += 1
     return _Page(figures, counts)
 
 
-@lru_cache(maxsize=MAX_FIGURES)
+@lru_cache(maxsize=100_000)
 def _values(figure: str) -> frozenset[Decimal]:
     """Return the amounts that a figure can mean: a comma separates thousands or decimals. No price has more
     than MAX_CHARACTERS."""
@@ -181,12 +185,6 @@ def _values(figure: str) -> frozenset[Decimal]:
 def _rounded(price: Decimal) -> Decimal:
     """Return a price as the record keeps it."""
     return round(price, PRICE_DECIMALS)
-
-
-def _surroundings(text: str, start: int, end: int) -> Surroundings:
-    before = _TOKEN.findall(text, max(start - CHARACTERS_BEFORE, 0), start)[-TOKENS_BEFORE:]
-    after = _TOKEN.findall(text, end, end + CHARACTERS_AFTER)[:TOKENS_AFTER]
-    return (*map(_masked, before), "", *map(_masked, after))
 
 
 def _masked(token: str) -> str:
