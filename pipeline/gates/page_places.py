@@ -36,7 +36,7 @@ _CHANGING = frozenset({"true", "false", "null"})
 TOKENS_BEFORE, TOKENS_AFTER = 8, 4
 
 MAX_TOKENS = 3_000_000
-"""Captures with more words, figures and signs than this, about 10 MB of text, are not compared."""
+"""A capture with this number of words, figures and signs (about 10 MB of text) or more is not compared."""
 
 MAX_CHARACTERS = 20
 
@@ -119,7 +119,7 @@ def moved_in_place(
     """Return for each move whether the page shows it, given the answers of the former and the new price.
 
     ``unmoved`` are the prices that were read from both: a place like theirs is known to be right. A move is
-    absent if the former price was not stated literally, or if there are more tokens than MAX_TOKENS.
+    absent if the former price was not stated literally, or if there are MAX_TOKENS tokens or more.
     """
     before, after = _read(former), _read(now)
     if before is None or after is None:
@@ -153,7 +153,7 @@ def _is_in_place(
 
 
 def _read(answers: Iterable[Answer]) -> _Page | None:
-    """Return the figures of some answers; None if there are more tokens than MAX_TOKENS."""
+    """Return the figures of some answers; None if there are MAX_TOKENS tokens or more."""
     figures: dict[Surroundings, list[frozenset[Decimal]]] = defaultdict(list)
     counts: dict[Decimal, Counter[Surroundings]] = defaultdict(Counter)
     left = MAX_TOKENS
