@@ -164,7 +164,10 @@ def _read(answers: Iterable[Answer]) -> _Page | None:
             return None
         for at, token in enumerate(tokens):
             if token[0].isdecimal():
-                before, after = tokens[max(at - TOKENS_BEFORE, 0) : at], tokens[at + 1 : at + 1 + TOKENS_AFTER]
+                before, after = (
+                    tokens[max(at - TOKENS_BEFORE, 0) : at],
+                    tokens[at + 1 : at + 1 + TOKENS_AFTER],
+                )
                 place, values = (*map(_masked, before), "", *map(_masked, after)), _values(token)
                 figures[place].append(values)
                 for value in values:
@@ -185,6 +188,11 @@ def _values(figure: str) -> frozenset[Decimal]:
 def _rounded(price: Decimal) -> Decimal:
     """Return a price as the record keeps it."""
     return round(price, PRICE_DECIMALS)
+
+
+def _surroundings(tokens: Sequence[str], at: int) -> Surroundings:
+    before, after = tokens[max(at - TOKENS_BEFORE, 0) : at], tokens[at + 1 : at + 1 + TOKENS_AFTER]
+    return (*map(_masked, before), "", *map(_masked, after))
 
 
 def _masked(token: str) -> str:
