@@ -20,6 +20,7 @@ from pipeline.contracts.offer import Offer
 from pipeline.gates.page_terms import new_terms
 from pipeline.gates.price_moves import EarlierPrices
 from pipeline.gates.prices import is_same_figure
+from pipeline.gates.thresholds import THRESHOLDS
 
 Surroundings = tuple[str, ...]
 """The tokens before and after a figure, without other figures."""
@@ -32,11 +33,6 @@ _TOKEN = re.compile(
 
 _CHANGING = frozenset({"true", "false", "null"})
 """Values, such as that of a machine's availability, that change as figures do."""
-
-TOKENS_BEFORE, TOKENS_AFTER = 8, 4
-
-MAX_TOKENS = 3_000_000
-"""A capture with this number of words, figures and signs (about 10 MB of text) or more is not compared."""
 
 MAX_CHARACTERS = 20
 
@@ -119,7 +115,7 @@ def moved_in_place(
     """Return for each move whether the page shows it, given the answers of the former and the new price.
 
     ``unmoved`` are the prices that were read from both: a place like theirs is known to be right. A move is
-    absent if the former price was not stated literally, or if there are MAX_TOKENS tokens or more.
+    absent if the former price was not stated literally, or if there are max_page_tokens or more.
     """
     before, after = _read(former), _read(now)
     if before is None or after is None:
@@ -153,10 +149,10 @@ def _is_in_place(
 
 
 def _read(answers: Iterable[Answer]) -> _Page | None:
-    """Return the figures of some answers; None if there are MAX_TOKENS tokens or more."""
+    """Return the figures of some answers; None if there are max_page_tokens or more."""
     figures: dict[Surroundings, list[frozenset[Decimal]]] = defaultdict(list)
     counts: dict[Decimal, Counter[Surroundings]] = defaultdict(Counter)
-    left = MAX_TOKENS
+    left = THRESHOLDS.max_page_tokens
     for answer in answers:
         tokens = [match[0] for match in islice(_TOKEN.finditer(answer.body.decode(errors="replace")), left)]
         left -= len(tokens)
@@ -164,11 +160,7 @@ def _read(answers: Iterable[Answer]) -> _Page | None:
             return None
         for at, token in enumerate(tokens):
             if token[0].isdecimal():
-                before, after = (
-                    tokens[max(at - TOKENS_BEFORE, 0) : at],
-                    tokens[at + 1 : at + 1 + TOKENS_AFTER],
-                )
-                place, values = (*map(_masked, before), "", *map(_masked, after)), _values(token)
+                place, values = _surroundings(tokens, at), _values(token)
                 figures[place].append(values)
                 for value in values:
                     counts[value][place] += 1
@@ -191,8 +183,8 @@ def _rounded(price: Decimal) -> Decimal:
 
 
 def _surroundings(tokens: Sequence[str], at: int) -> Surroundings:
-    before, after = tokens[max(at - TOKENS_BEFORE, 0) : at], tokens[at + 1 : at + 1 + TOKENS_AFTER]
-    return (*map(_masked, before), "", *map(_masked, after))
+    start, end = max(at - THRESHOLDS.tokens_before, 0), at + 1 + THRESHOLDS.tokens_after
+    return (*map(_masked, tokens[start:at]), "", *map(_masked, tokens[at + 1 : end]))
 
 
 def _masked(token: str) -> str:

@@ -40,6 +40,9 @@ class Thresholds(BaseModel):
     min_foreign_marks: int
     max_page_age_days: int
     max_page_lag_days: int
+    tokens_before: int
+    tokens_after: int
+    max_page_tokens: int
     max_rate_change: Decimal
     max_day_change: Decimal
     max_list_change: Decimal

@@ -15,6 +15,7 @@ from pipeline.gates.judge import screen
 from pipeline.gates.page_places import why_not_shown
 from pipeline.gates.page_terms import new_terms
 from pipeline.gates.price_moves import EarlierPrices
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from tests.gates.screening import DAY, STEADY, YESTERDAY
@@ -82,7 +83,8 @@ def test_pages_may_say_nothing_of_a_move(monkeypatch: pytest.MonkeyPatch) -> Non
     assert told(TABLE, TABLE) == {}  # the reader has changed
     assert told(TABLE.replace("2.00", "1.00"), TABLE) == {}  # a price per two machines
     assert told(TABLE, TABLE.replace("2.00", "1.50"), tier="marketplace") == {}
-    monkeypatch.setattr(page_places, "MAX_TOKENS", len(page_places._TOKEN.findall(TABLE)) + 1)
+    limit = THRESHOLDS.model_copy(update={"max_page_tokens": len(page_places._TOKEN.findall(TABLE)) + 1})
+    monkeypatch.setattr(page_places, "THRESHOLDS", limit)
     assert told(TABLE, TABLE.replace("2.00", "1.50")) == {0: None}
     assert told(TABLE, TABLE.replace("2.00", "1.50") + " and") == {}
 
