@@ -1,23 +1,23 @@
-"""Thirty mornings under Dagster, on each of which one of three sources fails in one of ten ways: it is named,
-and the others are read."""
+"""A month under Dagster: each morning, one of three sources fails in one of ten ways. It is named, the others
+are read, and it is read again on the next morning."""
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from pipeline.gates.history import dated_price
 from pipeline.health.digest import digest_of
 from pipeline.home.paths import Home
+from pipeline.orchestration import source_assets
 from pipeline.record.records import Records
 from pipeline.refresh.permissions import enable
 from tests.homes import PAGES
 from tests.orchestration.conftest import TODAY, Dagster
-from tests.record.builders import outcome
 from tests.refresh.faulty_server import Fault, FaultyHandler, FaultyServer, says
 
 SOURCES = ("crusoe", "linode", "together")
@@ -74,7 +74,7 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def dagster() -> Iterator[Dagster]:
     import dagster as dg
 
@@ -82,40 +82,57 @@ def dagster() -> Iterator[Dagster]:
         yield Dagster(instance)
 
 
-@pytest.fixture(scope="module")
-def yesterday(tmp_path_factory: pytest.TempPathFactory, dagster: Dagster) -> Home:
-    """A home whose sources were read well on the day before."""
-    home = Home(tmp_path_factory.mktemp("mornings") / "home")
-    with FaultyServer(PAGES, {}) as server:
-        assert dagster.sources(" ".join(SOURCES), home, server.base_url).success
-    offers = {source: Records(home).offers(source, TODAY) for source in SOURCES}
-    shutil.rmtree(home.root)
-    records = Records(home)
-    for source, found in offers.items():
-        records.write_accepted(TODAY - timedelta(days=1), source, found)
-        records.write_rejects(TODAY - timedelta(days=1), source, [])
-        read = outcome(TODAY - timedelta(days=1), rows=len(found), accepted=True)
-        records.write_outcome(replace(read, source=source))
-    enable(SOURCES, home, TODAY, {})
-    return home
+MONTH = [
+    (TODAY - timedelta(days=31 - number), source, fault)
+    for number, (fault, source) in enumerate(product(FAULTS, SOURCES), 1)
+]
+"""The failing source and its fault for each of thirty days, of which the last was yesterday."""
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_source_that_fails_is_named_and_the_others_are_read(
-    source: str, fault: str, yesterday: Home, dagster: Dagster, tmp_path: Path
-) -> None:
-    shutil.copytree(yesterday.root, tmp_path / "home")
-    home = Home(tmp_path / "home")
-    with ExitStack() as stack:
-        server = stack.enter_context(FaultyServer(PAGES, {source: FAULTS[fault]}))
-        run = dagster.sources(" ".join(SOURCES), home, server.base_url)
+class _Clock(datetime):
+    """The time of day, on the day of the month that is simulated."""
+
+    day_of_month = TODAY
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "_Clock":
+        return cls.combine(cls.day_of_month, datetime.now(tz).timetz())
+
+
+def on(day: date, failing: Mapping[str, Fault], home: Home, dagster: Dagster) -> tuple[bool, set[str], str]:
+    """Read the sources on a day. Return whether the run succeeded, the sources whose check is red, and what
+    the digest says is broken."""
+    _Clock.day_of_month = day
+    with FaultyServer(PAGES, failing) as server:
+        run = dagster.sources(" ".join(SOURCES), home, server.base_url, day)
     red = {name for name, check in run.checked.items() if not check.passed}
-    assert (run.success, red) == (False, {source})
-    lines = digest_of(home, datetime.combine(TODAY, time(23), UTC)).lines
-    (broke,) = (line for line in lines if line.startswith("Broke: "))
-    assert broke.startswith(f"Broke: {source} failing: ")
-    last = f"its prices of {TODAY - timedelta(days=1)} stay"
-    assert last in broke or broke.endswith("…")
-    accepted = {name for name in SOURCES if Records(home).is_accepted(name, TODAY)}
-    assert accepted == {*SOURCES} - {source}
+    lines = digest_of(home, datetime.combine(day, time(23), UTC)).lines
+    return run.success, red, "".join(line for line in lines if line.startswith("Broke: "))
+
+
+def test_each_failure_of_a_month_is_named_and_passes(
+    dagster: Dagster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_assets, "datetime", _Clock)
+    home, records = Home(tmp_path / "home"), Records(Home(tmp_path / "home"))
+    first = MONTH[0][0] - timedelta(days=1)
+    enable(SOURCES, home, first, {})
+    assert on(first, {}, home, dagster) == (True, set(), "Broke: no source")
+    for day, source, fault in MONTH:
+        succeeded, red, broke = on(day, {source: FAULTS[fault]}, home, dagster)
+        assert (succeeded, red) == (False, {source}), (day, fault)
+        assert broke.startswith(f"Broke: {source} failing: "), (day, fault)
+        assert f"its prices of {day - timedelta(days=1)} stay" in broke or broke.endswith("…")
+        assert {name for name in SOURCES if records.is_accepted(name, day)} == {*SOURCES} - {source}
+    assert on(TODAY, {}, home, dagster) == (True, set(), "Broke: no source")
+    for source in SOURCES:
+        accepted = records.accepted_days(source)
+        # On its first day, a source can only be compared with dated facts.
+        assert prices(records, source, TODAY) == prices(records, source, accepted[1])
+        failed = {day for day, name, _ in MONTH if name == source}
+        assert {first, *(day for day, _, _ in MONTH), TODAY} - {*accepted} == failed
+
+
+def prices(records: Records, source: str, day: date) -> Counter[tuple[object, ...]]:
+    """Return a day's offers as the gates tell them apart, with their prices and doubts."""
+    return Counter((*dated_price(offer), offer.doubt) for offer in records.offers(source, day))
