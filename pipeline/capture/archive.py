@@ -210,13 +210,19 @@ class Archive:
         return [read_answer(folder, entry, beginning) for entry in usable]
 
     def answers_beside(self, source: str, day: date, sha256: str) -> list[Answer]:
-        """Return all answers of the day's newest intact capture that contains a body, given by its hash; none
-        if the archive lacks it."""
-        for capture in reversed(self.captures(source, day)):
-            if any(entry.sha256 == sha256 for entry in capture.entries):
-                with suppress(GpufareError):
-                    return self.answers(capture)
+        """Return all answers of the day's best intact capture that contains a body, given by its hash: the
+        newest of those with the most answers. Returns [] if the archive lacks it, or cannot be read."""
+        with suppress(OSError):
+            found = self.captures(source, day)
+            for capture in sorted(found, key=_number_of_answers, reverse=True):
+                if any(entry.sha256 == sha256 for entry in capture.entries):
+                    with suppress(GpufareError):
+                        return self.answers(capture)
         return []
+
+
+def _number_of_answers(capture: Capture) -> tuple[int, str]:
+    return sum(entry.usable for entry in capture.entries), capture.capture_id or ""
 
 
 def _read_capture(folder: Path) -> Capture:

@@ -47,7 +47,7 @@ class RejectReason(CodeWithSentence):
         "The price is now what another offer of the source cost before: two were probably mixed up.",
         _HELD,
     )
-    PRICES_EXCHANGED = auto(), "Two prices changed places: labels or columns were probably mixed up.", _HELD
+    PRICES_EXCHANGED = auto(), "Prices changed places: labels or columns were probably mixed up.", _HELD
     COLUMN_OF_ANOTHER_KIND = (
         auto(),
         "The prices are now what the same cards cost before as another kind, term, tier or region.",

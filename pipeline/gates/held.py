@@ -66,12 +66,15 @@ class Doubt:
 
 def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
     """Return the reject that stores a held price."""
-    may_be_shown = doubt.before is not None and doubt.reason in _RELEASED_IF_SHOWN
+    may_be_shown = doubt.before is not None and not offer.is_marketplace
+    if doubt.reason.by_time:
+        of_another_day = "it is read again on another day, "
+    elif may_be_shown and doubt.reason in _RELEASED_IF_SHOWN:
+        of_another_day = "the page of another day shows it where the earlier price stood, "
+    else:
+        of_another_day = ""
     waits = [
-        "it is read again on another day, " if doubt.reason.by_time else "",
-        "the page of another day shows it where the earlier price stood, "
-        if may_be_shown and not doubt.reason.by_time
-        else "",
+        of_another_day,
         "other sources' prices for the card move alike, " if _may_follow_the_market(doubt) else "",
     ]
     until = f"{''.join(waits)}or you confirm it" if any(waits) else "you confirm it"

@@ -25,7 +25,7 @@ from pipeline.gates.history import (
 )
 from pipeline.gates.losses import losses, read_usual
 from pipeline.gates.page_dates import page_days, stated_days, why_out_of_date
-from pipeline.gates.page_places import FormerAnswers, why_not_shown
+from pipeline.gates.page_places import FormerAnswers, OnPage, moves_on_page
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
 from pipeline.gates.price_moves import EarlierPrices, NowPrices, doubt_move, doubt_new_offer, from_to
 from pipeline.gates.prices import (
@@ -119,7 +119,7 @@ def judge(
         reviews,
         moves_elsewhere,
         page_days(answers, stated),
-        lambda earlier: why_not_shown(believed, earlier, answers, former),
+        lambda earlier: moves_on_page(believed, earlier, answers, former),
     )
     if missing := missing_cards(screened.believed, config):
         # These cards were read, so the page is as usual and its other prices are not in doubt.
@@ -166,41 +166,43 @@ def screen(
     reviews: Reviews = NO_REVIEWS,
     moves_elsewhere: Moves = lambda *_: (),
     page_days: Mapping[str, date] | None = None,
-    pages: Callable[[EarlierPrices], Mapping[int, str | None]] = lambda _: {},
+    on_page: Callable[[EarlierPrices], Mapping[int, OnPage]] = lambda _: {},
 ) -> Screened:
     """Split a day's offers into offers whose prices are believed, and rejects that hold the other prices.
 
     ``moves_elsewhere`` gives the changes in a card's price at other sources since a given day, and
-    ``page_days`` the day that an answer states of itself, by its hash. ``pages`` tells why the page does
-    not show a move from an earlier price: see ``why_not_shown``.
+    ``page_days`` the day that an answer states of itself, by its hash. ``on_page`` tells what the pages
+    say of the moves from earlier prices: see ``moves_on_page``.
     """
     earlier, beside = EarlierPrices(history), OtherPrices(offers)
     now = _now_prices(offers)
     of_lists = doubt_lists(offers, earlier, history, page_days or {})
-    of_page = pages(earlier)
+    of_pages = on_page(earlier)
 
-    def evidence_of(offer: Offer, doubt: Doubt, verdict: Verdict | None, place: int) -> Evidence | None:
+    def evidence_of(offer: Offer, doubt: Doubt, verdict: Verdict | None, index: int) -> Evidence | None:
         if verdict == "believed":
             return Evidence.PERSON
-        if place not in of_lists and _had_before(offer, doubt, history):
+        if index not in of_lists and _had_before(offer, doubt, history):
             return Evidence.HISTORY
         held_before, last_day = history.held.get(price_key(offer)), history.last_day or day
-        is_shown = of_page.get(place, "") is None
+        of_page = of_pages.get(index)
+        is_shown = (
+            of_page is not None and bool(of_page.in_place) and not _what_changed(of_page, offer, earlier)
+        )
         return evidence_for(offer, doubt, held_before, day, last_day, moves_elsewhere, is_shown)
 
     believed, held, compared = list[Offer](), list[tuple[Offer, Doubt]](), 0
-    for place, offer in enumerate(offers):
+    for index, offer in enumerate(offers):
         is_compared, of_price = _judge_price(offer, earlier, beside, now, config, day)
         compared += is_compared
-        doubt = _lasting(of_lists.get(place) or of_price, offer, earlier)
-        if (why := of_page.get(place)) and (doubt is None or doubt.reason.by_time):
-            doubt = _page_changed(offer, earlier, why) or doubt
+        doubt = _lasting(of_lists.get(index) or of_price, offer, earlier)
+        doubt = _with_its_page(doubt, offer, of_pages.get(index), earlier, history)
         verdict = reviews.of_price(offer)
         if verdict == "refused":
             held.append((offer, _refused_by_a_person(offer)))
         elif doubt is None:
             believed.append(offer)
-        elif evidence := evidence_of(offer, doubt, verdict, place):
+        elif evidence := evidence_of(offer, doubt, verdict, index):
             believed.append(offer.model_copy(update={"believed_because": evidence.value}))
         else:
             held.append((offer, doubt))
@@ -224,12 +226,29 @@ def _lasting(doubt: Doubt | None, offer: Offer, earlier: EarlierPrices) -> Doubt
     return still if still and not still.reason.by_time else doubt
 
 
-def _page_changed(offer: Offer, earlier: EarlierPrices, why: str) -> Doubt | None:
-    """Return the doubt about a price that moved together with its page; a small move raises none."""
+def _with_its_page(
+    doubt: Doubt | None, offer: Offer, of_page: OnPage | None, earlier: EarlierPrices, history: History
+) -> Doubt | None:
+    """Return the doubt, or another one if the price moved together with its page. A small move and a price
+    that the offer had before raise none, and a shape of a misread says more."""
     before = earlier.price(offer)
-    if before is None or is_same_price(before.native_price, offer.native_price):
-        return None
-    return Doubt(RejectReason.PAGE_CHANGED, f"{from_to(offer, before)}, and {why}", before)
+    is_shape = doubt and not doubt.reason.by_time and doubt.reason != RejectReason.PAGE_CHANGED
+    if of_page is None or before is None or is_shape:
+        return doubt
+    what = _what_changed(of_page, offer, earlier)
+    is_same = is_same_price(before.native_price, offer.native_price)
+    if what is None or is_same or dated_price(offer) in history.earlier():
+        return doubt
+    return Doubt(RejectReason.PAGE_CHANGED, f"{from_to(offer, before)}, and {what}", before)
+
+
+def _what_changed(of_page: OnPage, offer: Offer, earlier: EarlierPrices) -> str | None:
+    """Return what changed on the page besides the price; None if nothing did. New terms that come after a
+    price was first held are not about it."""
+    still = earlier.still_held(offer)
+    if of_page.terms and not (still and still.reason.by_time):
+        return f"the page has new texts with {of_page.terms}"
+    return "the page shows no such change in the same place" if of_page.in_place is False else None
 
 
 def _refused_by_a_person(offer: Offer) -> Doubt:

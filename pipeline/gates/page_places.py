@@ -1,25 +1,25 @@
 """Where a page shows a price: a change is the source's own if the new figure stands where the former one did.
 
 A reader that was right yesterday is right today if the page is laid out as it was. So when a price has moved,
-the page of its last accepted reading is compared with the new one: the former figure has to be gone, and the
-new one has to stand between the same tags, words and field names. A struck-through price, a promotion, a new
-column or the price of another machine fails this test, however small the move.
+the page of its last believed price is compared with the new one. The new figure has to stand between the same
+tags, words and field names as the former one, or as a price that has not moved. A struck-through price beside
+it, a promotion in its cell or a new column fails this test; another price in the same cell passes it, unless
+the page has new terms (``page_terms``).
 """
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from itertools import islice
 
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Offer
-from pipeline.gates.page_terms import new_terms
+from pipeline.gates.page_terms import new_terms, phrases
 from pipeline.gates.price_moves import EarlierPrices
-from pipeline.gates.prices import is_same_figure
+from pipeline.gates.prices import is_same_figure, is_same_price
 from pipeline.gates.thresholds import THRESHOLDS
 
 Surroundings = tuple[str, ...]
@@ -27,154 +27,197 @@ Surroundings = tuple[str, ...]
 
 _TOKEN = re.compile(
     r"[^\W\d]\w*"  # a word, such as H100
-    r"|\d{1,9}(?:[.,]\d{3}(?!\d)){0,2}(?:[.,]\d{1,12})?"  # a figure, such as 1,234.50
+    r"|\d+(?:[.,]\d{3}(?!\d))*(?:[.,]\d+)?"  # a figure, such as 1,234.50
     r"|[^\s\"'\\]"
 )
+_POINT_BEFORE_DECIMALS = re.compile(r"\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_COMMA_BEFORE_DECIMALS = re.compile(r"\d+,\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?")
 
 _CHANGING = frozenset({"true", "false", "null"})
 """Values, such as that of a machine's availability, that change as figures do."""
 
+_CURRENCY_SIGNS = frozenset("$€£₹¥")
+
 MAX_CHARACTERS = 20
+"""Longer figures are cut."""
 
 PRICE_DECIMALS = 8
 """Prices in the record have at most this many decimals."""
 
-MAX_TERMS = 5
-"""At most this many terms are quoted in a detail."""
-
 SCALES = (Decimal(1), Decimal(100))
 """A page may state cents where the reader states dollars."""
-
-Move = tuple[Decimal, Decimal]
-"""A former price and a new one."""
 
 FormerAnswers = Callable[[str, date], Sequence[Answer]]
 """Maps the hash of an answer and its day to all answers of the capture that contains it, if it is kept."""
 
 
-def why_not_shown(
+@dataclass(frozen=True, slots=True)
+class OnPage:
+    """What the pages say of a price's move: whether the new figure stands where the former one did, which is
+    None if the former price was not stated literally; and the new terms, with what they concern."""
+
+    in_place: bool | None
+    terms: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A price that could be compared: its index in the reading, the earlier price, and the new one."""
+
+    index: int
+    offer: Offer
+    earlier: Decimal
+    now: Decimal
+
+    @property
+    def has_moved(self) -> bool:
+        return not is_same_figure(self.earlier, self.now)
+
+    @property
+    def is_volatile(self) -> bool:
+        return self.offer.price_kind == "spot" or self.offer.is_marketplace
+
+
+def moves_on_page(
     offers: Sequence[Offer], earlier: EarlierPrices, answers: Sequence[Answer], former: FormerAnswers
-) -> dict[int, str | None]:
-    """Return for each offer whose price has moved why the page does not show the move, or None if it does, by
-    index in ``offers``. Offers of which the pages say nothing are absent; so are asks on marketplaces, unless
-    the page has new terms: they come and go, and each host sets its own price."""
-    found: dict[int, str | None] = {}
-    for (sha256, day), (moves, unmoved) in _by_capture(offers, earlier).items():
-        last = former(sha256, day) if moves else ()
-        if not last or {answer.sha256 for answer in last} == {answer.sha256 for answer in answers}:
-            continue
-        if terms := new_terms(last, answers):
-            said = ", ".join(map(repr, terms[:MAX_TERMS]))
-            found.update(dict.fromkeys(moves, f"the page has new texts with {said}"))
-            continue
-        listed = {index: move for index, move in moves.items() if not offers[index].is_marketplace}
-        shown = moved_in_place(set(listed.values()), unmoved, last, answers)
-        for index, move in listed.items():
-            if move in shown:
-                found[index] = None if shown[move] else "the page shows no such change in the same place"
-    return found
+) -> dict[int, OnPage]:
+    """Return what the pages say of each offer whose price has moved, by index in ``offers``.
 
-
-def _by_capture(
-    offers: Iterable[Offer], earlier: EarlierPrices
-) -> dict[tuple[str, date], tuple[dict[int, Move], set[Decimal]]]:
-    """Return the moved prices by index, and the unmoved ones, by the answer and the day of the earlier
-    prices."""
-    found: dict[tuple[str, date], tuple[dict[int, Move], set[Decimal]]] = defaultdict(lambda: ({}, set()))
+    Absent are offers whose former page is not kept, or is the same, and all offers if a capture is larger
+    than max_compared_mib. Asks on marketplaces come and go, so their places are not compared. New terms count
+    for asks and spot prices only if most prices of the kind have moved: ordinarily some move by themselves.
+    """
+    captures = _Captures(former)
+    moves: dict[int, list[_Move]] = defaultdict(list)
+    unmoved, compared, far = set[Decimal](), Counter[str](), Counter[str]()
     for index, offer in enumerate(offers):
         before = earlier.price(offer)
         if before and before.native_currency == offer.native_currency:
-            moves, unmoved = found[before.capture_sha256, before.day]
-            if is_same_figure(before.native_price, offer.native_price):
-                unmoved.add(offer.native_price)
-            else:
-                moves[index] = before.native_price, offer.native_price
+            move = _Move(index, offer, before.native_price, offer.native_price)
+            compared[offer.price_kind] += 1
+            far[offer.price_kind] += not is_same_price(move.earlier, move.now)
+            if not move.has_moved:
+                unmoved.add(move.now)
+            elif (capture := captures.find(before.capture_sha256, before.day)) is not None:
+                moves[capture].append(move)
+    if not moves or not _is_comparable(answers):
+        return {}
+    now, said = _read(answers), phrases(answers)
+    in_motion = {kind for kind in far if far[kind] >= THRESHOLDS.min_moved_share * compared[kind]}
+    found = {}
+    for capture, members in moves.items():
+        last = captures.answers[capture]
+        if not _is_comparable(last) or _hashes(last) == _hashes(answers):
+            continue
+        terms = new_terms(phrases(last), said)
+        page = _read(last) if any(not move.offer.is_marketplace for move in members) else None
+        for move in members:
+            in_place = (
+                None if page is None or move.offer.is_marketplace else _in_place(move, unmoved, page, now)
+            )
+            is_usual = move.is_volatile and move.offer.price_kind not in in_motion
+            found[move.index] = OnPage(in_place, "" if is_usual else terms)
     return found
+
+
+class _Captures:
+    """The former captures, each found once."""
+
+    def __init__(self, former: FormerAnswers) -> None:
+        self._former = former
+        self._places: dict[tuple[str, date], int | None] = {}
+        self.answers: list[Sequence[Answer]] = []
+
+    def find(self, sha256: str, day: date) -> int | None:
+        """Return the index of the capture with an answer of a day; None if it is not kept."""
+        if (sha256, day) not in self._places:
+            answers = self._former(sha256, day)
+            self.answers.append(answers)
+            for each in {sha256, *_hashes(answers)}:
+                self._places.setdefault((each, day), len(self.answers) - 1 if answers else None)
+        return self._places[sha256, day]
+
+
+def _hashes(answers: Iterable[Answer]) -> set[str]:
+    return {answer.sha256 for answer in answers}
+
+
+def _is_comparable(answers: Iterable[Answer]) -> bool:
+    return sum(len(answer.body) for answer in answers) <= THRESHOLDS.max_compared_mib * 2**20
 
 
 @dataclass(frozen=True)
 class _Page:
-    """The figures of some answers: in their order, by their surroundings; and how often each stands where."""
+    """The figures of some answers: in their order, by their surroundings; how often each stands where; and
+    those that are written as amounts rather than as small numbers."""
 
     figures: Mapping[Surroundings, Sequence[frozenset[Decimal]]]
     counts: Mapping[Decimal, Counter[Surroundings]]
+    amounts: Collection[Decimal]
 
-    def places(self, figure: Decimal) -> Collection[Surroundings]:
-        return self.counts.get(figure, {}).keys()
-
-    def count(self, figure: Decimal, place: Surroundings) -> int:
-        return self.counts[figure][place] if figure in self.counts else 0
-
-    def total(self, figure: Decimal) -> int:
-        return self.counts[figure].total() if figure in self.counts else 0
+    def places(self, figure: Decimal) -> Counter[Surroundings]:
+        return self.counts.get(figure, Counter())
 
 
-def moved_in_place(
-    moves: Collection[Move], unmoved: Collection[Decimal], former: Sequence[Answer], now: Sequence[Answer]
-) -> dict[Move, bool]:
-    """Return for each move whether the page shows it, given the answers of the former and the new price.
-
-    ``unmoved`` are the prices that were read from both: a place like theirs is known to be right. A move is
-    absent if the former price was not stated literally, or if there are max_page_tokens or more.
-    """
-    before, after = _read(former), _read(now)
-    if before is None or after is None:
-        return {}
-    found = {}
+def _in_place(move: _Move, unmoved: Collection[Decimal], before: _Page, after: _Page) -> bool | None:
+    """Return whether a page shows a move; None if the former price was not stated literally. ``unmoved`` are
+    the prices that have not moved: a place like theirs is known to be right."""
+    is_literal = False
     for scale in SCALES:
+        old, new = (_rounded(price * scale) for price in (move.earlier, move.now))
         known = {place for price in unmoved for place in after.places(_rounded(price * scale))}
-        for move in moves:
-            old, new = (_rounded(price * scale) for price in move)
-            if move not in found and before.total(old):
-                found[move] = _is_in_place(old, new, before, after, known)
-    return found
+        if before.places(old) and _stands_in_place(old, new, before, after, known):
+            return True
+        is_literal = is_literal or old in before.amounts
+    return False if is_literal else None
 
 
-def _is_in_place(
+def _stands_in_place(
     old: Decimal, new: Decimal, before: _Page, after: _Page, known: Collection[Surroundings]
 ) -> bool:
     """True if the new figure stands where the old one did: at the same position among the figures with the
-    same surroundings, or instead of an old one, or in a place like those of unmoved prices."""
-    is_gone = after.total(old) < before.total(old)
+    same surroundings, or instead of an old one, or, if an old one is gone, in a known place."""
+    is_gone = after.places(old).total() < before.places(old).total()
     for place in after.places(new):
         earlier, later = before.figures.get(place, ()), after.figures[place]
         pairs = zip(earlier, later, strict=True) if len(earlier) == len(later) else ()
         if any(old in one and new in other for one, other in pairs):
             return True
-        has_come = after.count(new, place) > before.count(new, place)
-        has_left = after.count(old, place) < before.count(old, place)
+        has_come = after.places(new)[place] > before.places(new)[place]
+        has_left = after.places(old)[place] < before.places(old)[place]
         if has_come and (has_left or (is_gone and place in known)):
             return True
     return False
 
 
-def _read(answers: Iterable[Answer]) -> _Page | None:
-    """Return the figures of some answers; None if there are max_page_tokens or more."""
+def _read(answers: Iterable[Answer]) -> _Page:
     figures: dict[Surroundings, list[frozenset[Decimal]]] = defaultdict(list)
     counts: dict[Decimal, Counter[Surroundings]] = defaultdict(Counter)
-    left = THRESHOLDS.max_page_tokens
+    amounts = set[Decimal]()
     for answer in answers:
-        tokens = [match[0] for match in islice(_TOKEN.finditer(answer.body.decode(errors="replace")), left)]
-        left -= len(tokens)
-        if not left:
-            return None
+        tokens = _TOKEN.findall(answer.body.decode(errors="replace"))
         for at, token in enumerate(tokens):
             if token[0].isdecimal():
-                place, values = _surroundings(tokens, at), _values(token)
+                place, values = _surroundings(tokens, at), _values(token[:MAX_CHARACTERS])
                 figures[place].append(values)
                 for value in values:
                     counts[value][place] += 1
-    return _Page(figures, counts)
+                if len(token) > 2 or (at and tokens[at - 1] in _CURRENCY_SIGNS):
+                    amounts |= values
+    return _Page(figures, counts, amounts)
 
 
 @lru_cache(maxsize=100_000)
 def _values(figure: str) -> frozenset[Decimal]:
-    """Return the amounts that a figure can mean: a comma separates thousands or decimals. No price has more
-    than MAX_CHARACTERS."""
-    if len(figure) > MAX_CHARACTERS:
-        return frozenset()
-    texts = {figure.replace(",", ""), figure.replace(".", "").replace(",", ".")}
-    return frozenset(_rounded(Decimal(text)) for text in texts if text.count(".") <= 1)
+    """Return the amounts that a figure can mean: a comma separates thousands or decimals."""
+    return frozenset(_rounded(Decimal(text)) for text in _readings(figure))
+
+
+def _readings(figure: str) -> Iterator[str]:
+    if _POINT_BEFORE_DECIMALS.fullmatch(figure):
+        yield figure.replace(",", "")
+    if _COMMA_BEFORE_DECIMALS.fullmatch(figure):
+        yield figure.replace(".", "").replace(",", ".")
 
 
 def _rounded(price: Decimal) -> Decimal:

@@ -109,23 +109,24 @@ class EarlierPrices:
             factor = usd / before.usd_per_gpu_hour
             if any(relative_change(price, usd * factor) <= THRESHOLDS.same_factor for price in prices):
                 continue
-            if any(is_same_figure(before.usd_per_gpu_hour, price) for price in prices):
-                return _price_of(other, RejectReason.PRICES_EXCHANGED, offer, before)
             is_there = any(is_same_figure(usd, price) for price in prices)
+            if not is_there and any(self._was_asked_for_another(price, other) for price in prices):
+                return _price_of(other, RejectReason.PRICES_EXCHANGED, offer, before)
             if not is_there or self._are_related(other, offer):
                 taken = taken or _price_of(other, _mistaken_for(other, offer), offer, before)
         return taken
 
     def taken_from_a_missing_one(self, offer: Offer, now: Container[PriceKey]) -> Doubt | None:
         """Return a doubt if a new offer has the earlier price of another card, kind or term that is missing
-        from the reading, whose keys are ``now``, and its own card had no such price, or only in other sizes,
-        all missing: the sizes were probably mixed up."""
+        from the reading, whose keys are ``now``, and its own card had no such price."""
         alike = [] if offer.usd_per_gpu_hour is None else self._at(offer.usd_per_gpu_hour)
-        own = [other for other in alike if _card(other) == _card(offer)]
-        if any(price_key(other) in now or other.gpu_count == offer.gpu_count for other in own):
+        if any(_card(other) == _card(offer) for other in alike):
             return None
         missing = (other for other in alike if price_key(other) not in now)
         return next((_price_of(other, _mistaken_for(other, offer), offer) for other in missing), None)
+
+    def _was_asked_for_another(self, usd: Decimal, offer: Offer) -> bool:
+        return any(price_key(other) != price_key(offer) for other in self._at(usd))
 
     def _at(self, usd: Decimal) -> Sequence[Offer]:
         """Return the offers that cost so much before."""

@@ -63,12 +63,12 @@ def is_same_figure(one: Decimal, other: Decimal) -> bool:
 
 
 def is_product(price: Decimal, earlier: Decimal, factor: Decimal, tolerance: Decimal) -> bool:
-    """True if a price is an earlier one times a factor, up to a share of ``tolerance`` or to the rounding of
-    its last decimal, which is at least a cent."""
+    """True if a price is an earlier one times a factor, up to a share of ``tolerance``, or rounded to cents
+    or to its last decimal, if it has more than two."""
     product = earlier * factor
-    _, _, exponent = price.normalize().as_tuple()
-    last_decimal = Decimal(10) ** int(exponent)
-    return abs(price - product) <= max(min(THRESHOLDS.rounding, last_decimal), tolerance * product)
+    last_decimal = Decimal(10) ** int(price.as_tuple().exponent)
+    rounding = THRESHOLDS.rounding * min(Decimal(1), 100 * last_decimal)
+    return abs(price - product) <= max(rounding, tolerance * product)
 
 
 def usd_of(offer: Offer) -> Decimal:

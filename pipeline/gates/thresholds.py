@@ -42,7 +42,7 @@ class Thresholds(BaseModel):
     max_page_lag_days: int
     tokens_before: int
     tokens_after: int
-    max_page_tokens: int
+    max_compared_mib: int
     max_rate_change: Decimal
     max_day_change: Decimal
     max_list_change: Decimal

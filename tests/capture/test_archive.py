@@ -90,7 +90,13 @@ def test_only_what_a_reader_may_read_is_an_answer(archive: Archive) -> None:
     assert (capture.status, capture.error) == ("partial", f"{forbids}; acme.paging: broken")
 
 
-def test_the_answers_beside_a_body_are_those_of_its_newest_capture(archive: Archive) -> None:
+def unreadable(*_: object) -> list[Capture]:
+    raise PermissionError("the folder cannot be listed")
+
+
+def test_the_answers_beside_a_body_are_those_of_its_best_capture(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = written(archive, BODY, b"one")
     written(archive, BODY, b"two")
     written(archive, b"three")
@@ -98,9 +104,12 @@ def test_the_answers_beside_a_body_are_those_of_its_newest_capture(archive: Arch
     assert [each.body for each in archive.answers_beside("acme", DAY, sha256)] == [BODY, b"two"]
     assert archive.answers_beside("acme", NEXT, sha256) == []
     assert archive.answers_beside("acme", DAY, sha256_of(b"four")) == []
-    path = stored(archive, first, 1)
-    overwrite(path, None)
+    archive.start("acme", DAY).add(entry(), BODY)  # here the process dies
+    assert [each.body for each in archive.answers_beside("acme", DAY, sha256)] == [BODY, b"two"]
+    overwrite(stored(archive, first, 1), None)
     assert archive.answers_beside("acme", DAY, sha256_of(b"one")) == []
+    monkeypatch.setattr(Archive, "captures", unreadable)
+    assert archive.answers_beside("acme", DAY, sha256) == []
 
 
 def test_an_interrupted_capture_keeps_its_answers(archive: Archive) -> None:

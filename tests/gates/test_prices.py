@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.gates import prices
-from pipeline.gates.prices import price_key, relative_change, usd_of, usd_text
+from pipeline.gates.prices import is_product, price_key, relative_change, usd_of, usd_text
 from tests.gates.screening import H100, offers_in
 from tests.offers.builders import config, offer
 
@@ -57,3 +57,18 @@ def test_dollars_and_their_bounds() -> None:
     own = (Decimal("0.5"), Decimal(8))
     assert prices.bounds_of(config(usd_per_gpu_hour=own)) == own
     assert prices.bounds_of(config()) == (Decimal("0.01"), Decimal(40))
+
+
+def test_a_product_is_rounded_to_cents_or_to_its_last_decimal() -> None:
+    """Of 1.004 times a half and 0.001736 times 0.9; without a tolerance."""
+    products = {
+        ("0.51", "1.008", "0.5"): True,  # six thousandths off
+        ("0.51", "1.006", "0.5"): False,
+        ("1", "1.988", "0.5"): True,
+        ("0.001562", "0.001736", "0.9"): True,
+        ("0.0015630", "0.001736", "0.9"): False,
+        ("0.00156", "0.001736", "0.9"): True,
+        ("0.0010", "0.0012", "1"): False,
+    }
+    found = {each: is_product(*map(Decimal, each), Decimal(0)) for each in products}
+    assert found == products
