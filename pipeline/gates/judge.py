@@ -177,7 +177,10 @@ def screen(
     earlier, beside = EarlierPrices(history), OtherPrices(offers)
     now = _now_prices(offers)
     of_lists = doubt_lists(offers, earlier, history, page_days or {})
-    of_pages = on_page(earlier)
+    of_pages = {
+        index: _since_held(of_page, earlier.still_held(offers[index]))
+        for index, of_page in on_page(earlier).items()
+    }
 
     def evidence_of(offer: Offer, doubt: Doubt, verdict: Verdict | None, index: int) -> Evidence | None:
         if verdict == "believed":
@@ -185,10 +188,7 @@ def screen(
         if index not in of_lists and _had_before(offer, doubt, history):
             return Evidence.HISTORY
         held_before, last_day = history.held.get(price_key(offer)), history.last_day or day
-        of_page = of_pages.get(index)
-        is_shown = (
-            of_page is not None and bool(of_page.in_place) and not _what_changed(of_page, offer, earlier)
-        )
+        is_shown = index in of_pages and of_pages[index].shows_move
         return evidence_for(offer, doubt, held_before, day, last_day, moves_elsewhere, is_shown)
 
     believed, held, compared = list[Offer](), list[tuple[Offer, Doubt]](), 0
@@ -235,20 +235,16 @@ def _with_its_page(
     is_shape = doubt and not doubt.reason.by_time and doubt.reason != RejectReason.PAGE_CHANGED
     if of_page is None or before is None or is_shape:
         return doubt
-    what = _what_changed(of_page, offer, earlier)
     is_same = is_same_price(before.native_price, offer.native_price)
-    if what is None or is_same or dated_price(offer) in history.earlier():
+    if of_page.change is None or is_same or dated_price(offer) in history.earlier():
         return doubt
-    return Doubt(RejectReason.PAGE_CHANGED, f"{from_to(offer, before)}, and {what}", before)
+    return Doubt(RejectReason.PAGE_CHANGED, f"{from_to(offer, before)}, and {of_page.change}", before)
 
 
-def _what_changed(of_page: OnPage, offer: Offer, earlier: EarlierPrices) -> str | None:
-    """Return what changed on the page besides the price; None if nothing did. New terms that come after a
-    price was first held are not about it."""
-    still = earlier.still_held(offer)
-    if of_page.terms and not (still and still.reason.by_time):
-        return f"the page has new texts with {of_page.terms}"
-    return "the page shows no such change in the same place" if of_page.in_place is False else None
+def _since_held(of_page: OnPage, still: Doubt | None) -> OnPage:
+    """Return what the pages say without the terms that came after a price was first held: they are not about
+    it."""
+    return replace(of_page, terms="") if still and still.reason.by_time else of_page
 
 
 def _refused_by_a_person(offer: Offer) -> Doubt:

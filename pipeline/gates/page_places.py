@@ -59,6 +59,18 @@ class OnPage:
     in_place: bool | None
     terms: str
 
+    @property
+    def shows_move(self) -> bool:
+        """True if the page shows the move and says nothing new of its prices."""
+        return bool(self.in_place) and not self.terms
+
+    @property
+    def change(self) -> str | None:
+        """What changed on the page besides the price; None if nothing did."""
+        if self.terms:
+            return f"the page has new texts with {self.terms}"
+        return "the page shows no such change in the same place" if self.in_place is False else None
+
 
 @dataclass(frozen=True, slots=True)
 class _Move:
