@@ -20,13 +20,14 @@ REMEDY = "set the clock of this machine, then run `gpufare refresh`"
 
 
 def clock_problem(home: Home, day: date) -> str | None:
-    """Return how far this machine's clock was off, by the newest live answers of each source on a day, if
-    it was off by more than MAX_ERROR; the median counts, since a host's own clock may be wrong."""
+    """Return how far this machine's clock was off, by the newest finished capture of each source on a day, if
+    it was off by more than MAX_ERROR; the median counts, since a host's own clock may be wrong. A capture
+    that another process is making does not say yet whether its answers are replayed."""
     archive = Archive(home.archive)
     errors = [
         error
         for source in archive.sources()
-        for capture in archive.captures(source, day)[-1:]
+        for capture in [each for each in archive.captures(source, day) if each.status is not None][-1:]
         if (error := _error(capture)) is not None
     ]
     if len(errors) < THRESHOLDS.min_clock_sources:

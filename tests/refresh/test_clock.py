@@ -24,7 +24,13 @@ SECOND = timedelta(seconds=1)
 
 
 def answered(
-    home: Home, source: str, *ahead: timedelta, age: str = "", replayed: str | None = None, day: date = DAY
+    home: Home,
+    source: str,
+    *ahead: timedelta,
+    age: str = "",
+    replayed: str | None = None,
+    day: date = DAY,
+    is_finished: bool = True,
 ) -> None:
     """Archive a capture with answers that arrived when this machine's clock was this far ahead."""
     writer = Archive(home.archive).start(source, day, replayed_from=replayed)
@@ -32,7 +38,8 @@ def answered(
     for each in ahead:
         headers = {"date": format_datetime(at - each, usegmt=True)} | ({"age": age} if age else {})
         writer.add(Entry(url=f"https://{source}.example", observed_at=at, status=404, headers=headers), None)
-    writer.finish()
+    if is_finished:
+        writer.finish()
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -50,6 +57,12 @@ def test_a_clock_may_be_off_by_an_hour(sign: int, tmp_path: Path) -> None:
 
 def test_one_source_alone_says_nothing(tmp_path: Path) -> None:
     answered(Home(tmp_path), "lambda", timedelta(days=99))
+    assert clock_problem(Home(tmp_path), DAY) is None
+
+
+def test_a_capture_that_another_process_is_making_does_not_count(tmp_path: Path) -> None:
+    for source in ("lambda", "modal"):
+        answered(Home(tmp_path), source, timedelta(days=99), is_finished=False)
     assert clock_problem(Home(tmp_path), DAY) is None
 
 
