@@ -66,7 +66,7 @@ class OnPage:
 
     @property
     def change(self) -> str | None:
-        """What changed on the page besides the price; None if nothing did."""
+        """Return what changed on the page besides the price; None if nothing did."""
         if self.terms:
             return f"the page has new texts with {self.terms}"
         return "the page shows no such change in the same place" if self.in_place is False else None
