@@ -27,7 +27,15 @@ from pipeline.gates.losses import losses, read_usual
 from pipeline.gates.page_dates import page_days, stated_days, why_out_of_date
 from pipeline.gates.page_places import FormerAnswers, OnPage, moves_on_page
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
-from pipeline.gates.price_moves import EarlierPrices, NowPrices, doubt_move, doubt_new_offer, from_to
+from pipeline.gates.price_moves import (
+    EarlierPrices,
+    Move,
+    NowPrices,
+    doubt_move,
+    doubt_new_offer,
+    from_to,
+    moves_of,
+)
 from pipeline.gates.prices import (
     PriceKey,
     in_unexpected_currency,
@@ -119,7 +127,7 @@ def judge(
         reviews,
         moves_elsewhere,
         page_days(answers, stated),
-        lambda earlier: moves_on_page(believed, earlier, answers, former),
+        lambda moves: moves_on_page(moves, answers, former),
     )
     if missing := missing_cards(screened.believed, config):
         # These cards were read, so the page is as usual and its other prices are not in doubt.
@@ -166,7 +174,7 @@ def screen(
     reviews: Reviews = NO_REVIEWS,
     moves_elsewhere: Moves = lambda *_: (),
     page_days: Mapping[str, date] | None = None,
-    on_page: Callable[[EarlierPrices], Mapping[int, OnPage]] = lambda _: {},
+    on_page: Callable[[Sequence[Move]], Mapping[int, OnPage]] = lambda _: {},
 ) -> Screened:
     """Split a day's offers into offers whose prices are believed, and rejects that hold the other prices.
 
@@ -176,10 +184,11 @@ def screen(
     """
     earlier, beside = EarlierPrices(history), OtherPrices(offers)
     now = _now_prices(offers)
-    of_lists = doubt_lists(offers, earlier, history, page_days or {})
+    moves = {move.index: move for move in moves_of(offers, earlier)}
+    of_lists = doubt_lists(moves.values(), history, page_days or {})
     of_pages = {
         index: _since_held(of_page, earlier.still_held(offers[index]))
-        for index, of_page in on_page(earlier).items()
+        for index, of_page in on_page([*moves.values()]).items()
     }
 
     def evidence_of(offer: Offer, doubt: Doubt, verdict: Verdict | None, index: int) -> Evidence | None:
@@ -196,7 +205,8 @@ def screen(
         is_compared, of_price = _judge_price(offer, earlier, beside, now, config, day)
         compared += is_compared
         doubt = _lasting(of_lists.get(index) or of_price, offer, earlier)
-        doubt = _with_its_page(doubt, offer, of_pages.get(index), earlier, history)
+        if index in of_pages:
+            doubt = _with_its_page(doubt, moves[index], of_pages[index], history)
         verdict = reviews.of_price(offer)
         if verdict == "refused":
             held.append((offer, _refused_by_a_person(offer)))
@@ -226,19 +236,15 @@ def _lasting(doubt: Doubt | None, offer: Offer, earlier: EarlierPrices) -> Doubt
     return still if still and not still.reason.by_time else doubt
 
 
-def _with_its_page(
-    doubt: Doubt | None, offer: Offer, of_page: OnPage | None, earlier: EarlierPrices, history: History
-) -> Doubt | None:
+def _with_its_page(doubt: Doubt | None, move: Move, of_page: OnPage, history: History) -> Doubt | None:
     """Return the doubt, or another one if the price moved together with its page. A small move and a price
     that the offer had before raise none, and a shape of a misread says more."""
-    before = earlier.price(offer)
     is_shape = doubt and not doubt.reason.by_time and doubt.reason != RejectReason.PAGE_CHANGED
-    if of_page is None or before is None or is_shape:
+    is_small = is_same_price(move.before.native_price, move.offer.native_price)
+    if of_page.change is None or is_shape or is_small or dated_price(move.offer) in history.earlier():
         return doubt
-    is_same = is_same_price(before.native_price, offer.native_price)
-    if of_page.change is None or is_same or dated_price(offer) in history.earlier():
-        return doubt
-    return Doubt(RejectReason.PAGE_CHANGED, f"{from_to(offer, before)}, and {of_page.change}", before)
+    detail = f"{from_to(move.offer, move.before)}, and {of_page.change}"
+    return Doubt(RejectReason.PAGE_CHANGED, detail, move.before)
 
 
 def _since_held(of_page: OnPage, still: Doubt | None) -> OnPage:

@@ -16,10 +16,10 @@ from decimal import Decimal
 from functools import lru_cache
 
 from pipeline.contracts.listing import Answer
-from pipeline.contracts.offer import Offer
+from pipeline.contracts.offer import MIN_PRICE
 from pipeline.gates.page_terms import new_terms, phrases
-from pipeline.gates.price_moves import EarlierPrices
-from pipeline.gates.prices import is_same_figure, is_same_price
+from pipeline.gates.price_moves import Move
+from pipeline.gates.prices import is_same_price
 from pipeline.gates.thresholds import THRESHOLDS
 
 Surroundings = tuple[str, ...]
@@ -40,9 +40,6 @@ _CURRENCY_SIGNS = frozenset("$€£₹¥")
 
 MAX_CHARACTERS = 20
 """Longer figures are cut."""
-
-PRICE_DECIMALS = 8
-"""Prices in the record have at most this many decimals."""
 
 SCALES = (Decimal(1), Decimal(100))
 """A page may state cents where the reader states dollars."""
@@ -72,86 +69,71 @@ class OnPage:
         return "the page shows no such change in the same place" if self.in_place is False else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """A price that could be compared: its index in the reading, the earlier price, and the new one."""
-
-    index: int
-    offer: Offer
-    earlier: Decimal
-    now: Decimal
-
-    @property
-    def has_moved(self) -> bool:
-        return not is_same_figure(self.earlier, self.now)
-
-    @property
-    def is_volatile(self) -> bool:
-        return self.offer.price_kind == "spot" or self.offer.is_marketplace
-
-
 def moves_on_page(
-    offers: Sequence[Offer], earlier: EarlierPrices, answers: Sequence[Answer], former: FormerAnswers
+    moves: Sequence[Move], answers: Sequence[Answer], former: FormerAnswers
 ) -> dict[int, OnPage]:
-    """Return what the pages say of each offer whose price has moved, by index in ``offers``.
+    """Return what the pages say of each price that has moved, by its index in the reading.
 
-    Absent are offers whose former page is not kept, or is the same, and all offers if a capture is larger
+    Absent are prices whose former page is not kept, or is the same, and all prices if a capture is larger
     than max_compared_mib. Asks on marketplaces come and go, so their places are not compared. New terms count
     for asks and spot prices only if most prices of the kind have moved: ordinarily some move by themselves.
     """
-    captures = _Captures(former)
-    moves: dict[int, list[_Move]] = defaultdict(list)
-    unmoved, compared, far = set[Decimal](), Counter[str](), Counter[str]()
-    for index, offer in enumerate(offers):
-        before = earlier.price(offer)
-        if before and before.native_currency == offer.native_currency:
-            move = _Move(index, offer, before.native_price, offer.native_price)
-            compared[offer.price_kind] += 1
-            far[offer.price_kind] += not is_same_price(move.earlier, move.now)
-            if not move.has_moved:
-                unmoved.add(move.now)
-            elif (capture := captures.find(before.capture_sha256, before.day)) is not None:
-                moves[capture].append(move)
-    if not moves or not _is_comparable(answers):
+    captures = list(_by_capture((move for move in moves if move.has_moved), answers, former))
+    if not captures or not _is_comparable(answers):
         return {}
-    now, said = _read(answers), phrases(answers)
-    in_motion = {kind for kind in far if far[kind] >= THRESHOLDS.min_moved_share * compared[kind]}
+    now, said, in_motion = _read(answers), phrases(answers), _kinds_in_motion(moves)
+    unmoved = {move.offer.native_price for move in moves if not move.has_moved}
+    known = [
+        {place for price in unmoved for place in now.places(_rounded(price * scale))} for scale in SCALES
+    ]
     found = {}
-    for capture, members in moves.items():
-        last = captures.answers[capture]
-        if not _is_comparable(last) or _hashes(last) == _hashes(answers):
-            continue
+    for last, members in captures:
         terms = new_terms(phrases(last), said)
         page = _read(last) if any(not move.offer.is_marketplace for move in members) else None
         for move in members:
             in_place = (
-                None if page is None or move.offer.is_marketplace else _in_place(move, unmoved, page, now)
+                None if page is None or move.offer.is_marketplace else _in_place(move, page, now, known)
             )
-            is_usual = move.is_volatile and move.offer.price_kind not in in_motion
+            is_volatile = move.offer.price_kind == "spot" or move.offer.is_marketplace
+            is_usual = is_volatile and move.offer.price_kind not in in_motion
             found[move.index] = OnPage(in_place, "" if is_usual else terms)
     return found
 
 
-class _Captures:
-    """The former captures, each found once."""
+def _by_capture(
+    moves: Iterable[Move], answers: Sequence[Answer], former: FormerAnswers
+) -> Iterator[tuple[Sequence[Answer], list[Move]]]:
+    """Yield the former captures that can be compared with the answers, each with the moves from its own
+    prices."""
+    captures: dict[tuple[str, date], Sequence[Answer]] = {}
+    members: dict[frozenset[str], list[Move]] = defaultdict(list)
+    kept: dict[frozenset[str], Sequence[Answer]] = {}
+    for move in moves:
+        key = move.before.capture_sha256, move.before.day
+        if key not in captures:
+            last = former(*key)
+            captures |= {(sha256, key[1]): last for sha256 in {key[0], *_hashes(last)}}
+        hashes = _hashes(captures[key])
+        kept[hashes] = captures[key]
+        members[hashes].append(move)
+    for hashes, last in kept.items():
+        if last and hashes != _hashes(answers) and _is_comparable(last):
+            yield last, members[hashes]
 
-    def __init__(self, former: FormerAnswers) -> None:
-        self._former = former
-        self._places: dict[tuple[str, date], int | None] = {}
-        self.answers: list[Sequence[Answer]] = []
 
-    def find(self, sha256: str, day: date) -> int | None:
-        """Return the index of the capture with an answer of a day; None if it is not kept."""
-        if (sha256, day) not in self._places:
-            answers = self._former(sha256, day)
-            self.answers.append(answers)
-            for each in {sha256, *_hashes(answers)}:
-                self._places.setdefault((each, day), len(self.answers) - 1 if answers else None)
-        return self._places[sha256, day]
+def _kinds_in_motion(moves: Sequence[Move]) -> set[str]:
+    """Return the price kinds of which most prices are others than before."""
+    compared = Counter(move.offer.price_kind for move in moves)
+    moved = Counter(
+        move.offer.price_kind
+        for move in moves
+        if not is_same_price(move.before.native_price, move.offer.native_price)
+    )
+    return {kind for kind in moved if moved[kind] >= THRESHOLDS.min_moved_share * compared[kind]}
 
 
-def _hashes(answers: Iterable[Answer]) -> set[str]:
-    return {answer.sha256 for answer in answers}
+def _hashes(answers: Iterable[Answer]) -> frozenset[str]:
+    return frozenset(answer.sha256 for answer in answers)
 
 
 def _is_comparable(answers: Iterable[Answer]) -> bool:
@@ -171,14 +153,15 @@ class _Page:
         return self.counts.get(figure, Counter())
 
 
-def _in_place(move: _Move, unmoved: Collection[Decimal], before: _Page, after: _Page) -> bool | None:
-    """Return whether a page shows a move; None if the former price was not stated literally. ``unmoved`` are
-    the prices that have not moved: a place like theirs is known to be right."""
+def _in_place(
+    move: Move, before: _Page, after: _Page, known: Sequence[Collection[Surroundings]]
+) -> bool | None:
+    """Return whether a page shows a move; None if the former price was not stated literally. ``known`` are
+    the places, at each scale, of prices that have not moved: a place like these is known to be right."""
     is_literal = False
-    for scale in SCALES:
-        old, new = (_rounded(price * scale) for price in (move.earlier, move.now))
-        known = {place for price in unmoved for place in after.places(_rounded(price * scale))}
-        if before.places(old) and _stands_in_place(old, new, before, after, known):
+    for scale, places in zip(SCALES, known, strict=True):
+        old, new = (_rounded(each.native_price * scale) for each in (move.before, move.offer))
+        if before.places(old) and _stands_in_place(old, new, before, after, places):
             return True
         is_literal = is_literal or old in before.amounts
     return False if is_literal else None
@@ -234,7 +217,7 @@ def _readings(figure: str) -> Iterator[str]:
 
 def _rounded(price: Decimal) -> Decimal:
     """Return a price as the record keeps it."""
-    return round(price, PRICE_DECIMALS)
+    return price.quantize(MIN_PRICE)
 
 
 def _surroundings(tokens: Sequence[str], at: int) -> Surroundings:

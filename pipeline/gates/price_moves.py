@@ -1,9 +1,11 @@
 """Checks one price against its source's earlier prices: the same offer's last accepted price, its card's
 prices, and other offers' prices."""
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
@@ -163,6 +165,43 @@ def _mistaken_for(other: Offer, offer: Offer) -> RejectReason:
 def _is_other_column(other: Offer, offer: Offer) -> bool:
     """True if two offers of a card differ in their tier, or in their region alone."""
     return other.tier != offer.tier or (other.gpu_count == offer.gpu_count and other.region != offer.region)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A price that could be compared with the same offer's earlier price in the same currency, and its index
+    in the reading; it need not have moved."""
+
+    index: int
+    offer: Offer
+    before: Before
+
+    @property
+    def card(self) -> str:
+        """The card, or the label if the card is not known."""
+        return self.offer.gpu_id or self.offer.raw_label
+
+    @property
+    def log(self) -> float:
+        """The logarithm of the factor by which the price moved."""
+        return math.log(self.offer.native_price / self.before.native_price)
+
+    @property
+    def has_moved(self) -> bool:
+        """True if the price is another figure than before."""
+        return not is_same_figure(self.before.native_price, self.offer.native_price)
+
+    def doubt(self, reason: RejectReason, why: str) -> Doubt:
+        """Return a doubt about the price."""
+        return Doubt(reason, f"{from_to(self.offer, self.before)}; {why}", self.before)
+
+
+def moves_of(offers: Iterable[Offer], earlier: EarlierPrices) -> Iterator[Move]:
+    """Yield the offers that had an earlier price in the same currency, with that price."""
+    for index, offer in enumerate(offers):
+        before = earlier.price(offer)
+        if before and before.native_currency == offer.native_currency:
+            yield Move(index, offer, before)
 
 
 def doubt_move(

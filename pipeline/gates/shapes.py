@@ -4,54 +4,26 @@ earlier day."""
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from statistics import median
 from typing import Any
 
-from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.factors import known_factor
-from pipeline.gates.held import Before, Doubt
+from pipeline.gates.held import Doubt
 from pipeline.gates.history import History, dated_price
-from pipeline.gates.price_moves import EarlierPrices, from_to
-from pipeline.gates.prices import is_product, is_same_figure, is_same_price, relative_change
+from pipeline.gates.price_moves import Move
+from pipeline.gates.prices import is_product, is_same_price, relative_change
 from pipeline.gates.thresholds import THRESHOLDS
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """A listed price that could be compared with the same offer's earlier price: its place in the reading."""
-
-    place: int
-    offer: Offer
-    before: Before
-
-    @property
-    def card(self) -> str:
-        return self.offer.gpu_id or self.offer.raw_label
-
-    @property
-    def log(self) -> float:
-        return math.log(self.offer.native_price / self.before.native_price)
-
-    @property
-    def has_moved(self) -> bool:
-        return not is_same_figure(self.before.native_price, self.offer.native_price)
-
-    def doubt(self, reason: RejectReason, why: str) -> Doubt:
-        return Doubt(reason, f"{from_to(self.offer, self.before)}; {why}", self.before)
-
-
-def doubt_lists(
-    offers: Sequence[Offer], earlier: EarlierPrices, history: History, page_days: Mapping[str, date]
-) -> dict[int, Doubt]:
-    """Return the doubts that many prices together raise, keyed by index in ``offers``. Asks on marketplaces
-    are not compared: each host sets its own price. ``page_days`` gives the day that an answer states of
-    itself, by its hash."""
-    moves = list(_moves(offers, earlier))
+def doubt_lists(moves: Iterable[Move], history: History, page_days: Mapping[str, date]) -> dict[int, Doubt]:
+    """Return the doubts that many prices together raise, by their indexes in the reading. Asks on
+    marketplaces are not compared: each host sets its own price. ``page_days`` gives the day that an answer
+    states of itself, by its hash."""
+    moves = [move for move in moves if not move.offer.is_marketplace]
     if found := dict(_older_than_the_last(moves, page_days)):
         return found
     for find in (_earlier_page, _one_factor, _digits_lost, _moved_apart):
@@ -60,26 +32,19 @@ def doubt_lists(
     return {}
 
 
-def _moves(offers: Sequence[Offer], earlier: EarlierPrices) -> Iterator[_Move]:
-    for place, offer in enumerate(offers):
-        before = None if offer.is_marketplace else earlier.price(offer)
-        if before and before.native_currency == offer.native_currency:
-            yield _Move(place, offer, before)
-
-
 _Found = Iterator[tuple[int, Doubt]]
 
 
-def _older_than_the_last(moves: Sequence[_Move], page_days: Mapping[str, date]) -> _Found:
+def _older_than_the_last(moves: Sequence[Move], page_days: Mapping[str, date]) -> _Found:
     """Doubt prices that moved although the page says that it is much older than the last accepted reading."""
     for move in moves:
         day = page_days.get(move.offer.capture_sha256)
         if day and move.has_moved and (move.before.day - day).days > THRESHOLDS.max_page_lag_days:
             why = f"the page says that it is of {day}, and the last price was read on {move.before.day}"
-            yield move.place, move.doubt(RejectReason.EARLIER_PAGE, why)
+            yield move.index, move.doubt(RejectReason.EARLIER_PAGE, why)
 
 
-def _earlier_page(moves: Sequence[_Move], history: History) -> _Found:
+def _earlier_page(moves: Sequence[Move], history: History) -> _Found:
     """Doubt all moved prices if nearly all of them are those of one earlier day. A single offer's earlier
     price that returns is no such sign."""
     moved = [move for move in moves if move.has_moved]
@@ -92,21 +57,21 @@ def _earlier_page(moves: Sequence[_Move], history: History) -> _Found:
     for day, count in days.most_common(1):
         if count >= THRESHOLDS.nearly_all * len(moved):
             why = f"{count} of {len(moved)} moved prices are those of {day}"
-            yield from ((move.place, move.doubt(RejectReason.EARLIER_PAGE, why)) for move in moved)
+            yield from ((move.index, move.doubt(RejectReason.EARLIER_PAGE, why)) for move in moved)
 
 
-def _are_most(moved: Sequence[_Move], compared: int) -> bool:
+def _are_most(moved: Sequence[Move], compared: int) -> bool:
     return len(moved) >= max(THRESHOLDS.min_moved_prices, THRESHOLDS.min_moved_share * compared)
 
 
-def _grouped(moves: Iterable[_Move], key: Callable[[_Move], Any]) -> dict[Any, list[_Move]]:
-    groups: dict[Any, list[_Move]] = defaultdict(list)
+def _grouped(moves: Iterable[Move], key: Callable[[Move], Any]) -> dict[Any, list[Move]]:
+    groups: dict[Any, list[Move]] = defaultdict(list)
     for move in moves:
         groups[key(move)].append(move)
     return groups
 
 
-def _one_factor(moves: Sequence[_Move], history: History) -> _Found:
+def _one_factor(moves: Sequence[Move], history: History) -> _Found:
     """Doubt prices that moved by one factor: those of the whole list, or else of a kind, tier, region or page
     of which nearly all moved by a factor with the shape of a misread."""
     if factor := _factor(moves, THRESHOLDS.min_moved_share):
@@ -126,20 +91,20 @@ def _one_factor(moves: Sequence[_Move], history: History) -> _Found:
                 yield from _moved_by(factor, *shape, members)
 
 
-def _number_of_cards(moves: Iterable[_Move]) -> int:
+def _number_of_cards(moves: Iterable[Move]) -> int:
     return len({move.card for move in moves})
 
 
-def _are_of_several_cards(members: Iterable[_Move], moves: Iterable[_Move]) -> bool:
+def _are_of_several_cards(members: Iterable[Move], moves: Iterable[Move]) -> bool:
     """True if a part of a list has several cards, or as many as the whole list."""
     return _number_of_cards(members) >= min(THRESHOLDS.min_column_prices, _number_of_cards(moves))
 
 
-def _part_of(part: str, move: _Move) -> Any:
+def _part_of(part: str, move: Move) -> Any:
     return getattr(move.offer, part)
 
 
-def _is_usual(shape: RejectReason, members: Sequence[_Move]) -> bool:
+def _is_usual(shape: RejectReason, members: Sequence[Move]) -> bool:
     """True if a factor means nothing: spot prices double and halve with demand, and the discount for spot and
     reserved machines changes."""
     kinds = {move.offer.price_kind for move in members}
@@ -148,7 +113,7 @@ def _is_usual(shape: RejectReason, members: Sequence[_Move]) -> bool:
     return shape == RejectReason.MOVED_BY_A_UNIT and kinds == {"spot"}
 
 
-def _factor(members: Sequence[_Move], share: float) -> Decimal | None:
+def _factor(members: Sequence[Move], share: float) -> Decimal | None:
     """Return the factor by which at least ``share`` of the prices moved, if it is large enough; None if
     there is none. The factor of the sums is more exact than that of any price, which may be rounded."""
     least = math.log1p(float(THRESHOLDS.moved_together))
@@ -167,17 +132,17 @@ def _factor(members: Sequence[_Move], share: float) -> Decimal | None:
     )
 
 
-def _is_product(move: _Move, factor: Decimal) -> bool:
+def _is_product(move: Move, factor: Decimal) -> bool:
     return is_product(move.offer.native_price, move.before.native_price, factor, THRESHOLDS.same_factor)
 
 
-def _moved_by(factor: Decimal, reason: RejectReason, what: str, members: Sequence[_Move]) -> _Found:
+def _moved_by(factor: Decimal, reason: RejectReason, what: str, members: Sequence[Move]) -> _Found:
     moved = [move for move in members if move.has_moved]
     why = f"{len(moved)} of {len(members)} prices moved, by a factor of {factor:.4g} ({what})"
-    yield from ((move.place, move.doubt(reason, why)) for move in moved)
+    yield from ((move.index, move.doubt(reason, why)) for move in moved)
 
 
-def _digits_lost(moves: Sequence[_Move], history: History) -> _Found:
+def _digits_lost(moves: Sequence[Move], history: History) -> _Found:
     """Doubt prices that are the earlier ones without some digits, if there are several: one price may be cut
     to a round one."""
     found = [
@@ -188,7 +153,7 @@ def _digits_lost(moves: Sequence[_Move], history: History) -> _Found:
     ]
     if len({move.before.native_price for move in found}) >= THRESHOLDS.min_column_prices:
         why = f"{len(found)} prices lack digits that they had"
-        yield from ((move.place, move.doubt(RejectReason.DIGITS_LOST, why)) for move in found)
+        yield from ((move.index, move.doubt(RejectReason.DIGITS_LOST, why)) for move in found)
 
 
 def _lacks_digits(before: Decimal, now: Decimal) -> bool:
@@ -197,7 +162,7 @@ def _lacks_digits(before: Decimal, now: Decimal) -> bool:
     return old.startswith(f"{new}.") or (".0" in old and old.replace(".0", ".", 1) == new)
 
 
-def _moved_apart(moves: Sequence[_Move], history: History) -> _Found:
+def _moved_apart(moves: Sequence[Move], history: History) -> _Found:
     """Doubt every moved price if most list prices moved far. Spot prices follow demand, so they say nothing
     of the page, but are in doubt with it."""
     listed = [move for move in moves if move.offer.price_kind != "spot"]
@@ -205,5 +170,5 @@ def _moved_apart(moves: Sequence[_Move], history: History) -> _Found:
     if _are_most(moved, len(listed)):
         why = f"{len(moved)} of {len(listed)} prices moved far"
         yield from (
-            (move.place, move.doubt(RejectReason.MOST_PRICES_MOVED, why)) for move in moves if move.has_moved
+            (move.index, move.doubt(RejectReason.MOST_PRICES_MOVED, why)) for move in moves if move.has_moved
         )

@@ -15,7 +15,7 @@ from pipeline.gates.history import History, read_history
 from pipeline.gates.judge import screen
 from pipeline.gates.page_places import OnPage, moves_on_page
 from pipeline.gates.page_terms import MAX_PHRASE_CHARACTERS, new_terms, phrases
-from pipeline.gates.price_moves import EarlierPrices
+from pipeline.gates.price_moves import EarlierPrices, Move, moves_of
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
@@ -38,7 +38,8 @@ def seen(
 ) -> dict[int, OnPage]:
     """Return what two captures say of the moves between two readings."""
     kept = {(CAPTURED.sha256, YESTERDAY): before}
-    return moves_on_page(now, EarlierPrices(History(was, YESTERDAY)), after, lambda *of: kept.get(of, []))
+    moves = list(moves_of(now, EarlierPrices(History(was, YESTERDAY))))
+    return moves_on_page(moves, after, lambda *of: kept.get(of, []))
 
 
 def shown(
@@ -141,7 +142,7 @@ def test_a_capture_is_compared_as_a_whole_and_found_once() -> None:
 
     labels = ("H100", "A10", "L4")
     today = [answer(ROW.format(*each)) for each in zip(labels, prices, strict=True)]
-    found = moves_on_page(now, EarlierPrices(History(was, YESTERDAY)), today, former)
+    found = moves_on_page(list(moves_of(now, EarlierPrices(History(was, YESTERDAY)))), today, former)
     assert found == {index: OnPage(True, "") for index in range(3)}
     assert asked == [YESTERDAY, date(2026, 8, 1)]
 
@@ -208,8 +209,8 @@ def held_on(
     def read(number: int, *offers: Offer) -> str:
         day = DAY + timedelta(days=number)
 
-        def on_page(earlier: EarlierPrices) -> dict[int, OnPage]:
-            return moves_on_page(offers, earlier, kept[number], lambda _, of: kept[(of - DAY).days])
+        def on_page(moves: Sequence[Move]) -> dict[int, OnPage]:
+            return moves_on_page(moves, kept[number], lambda _, of: kept[(of - DAY).days])
 
         result = screen(offers, read_history(records, "acme", day), config(), day, on_page=on_page)
         records.write_accepted(day, "acme", result.offers)

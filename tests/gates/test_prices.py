@@ -60,7 +60,7 @@ def test_dollars_and_their_bounds() -> None:
 
 
 def test_a_product_is_rounded_to_cents_or_to_its_last_decimal() -> None:
-    """Of 1.004 times a half and 0.001736 times 0.9; without a tolerance."""
+    """Up to six thousandths for cents, and to six tenths of the last decimal of a finer price."""
     products = {
         ("0.51", "1.008", "0.5"): True,  # six thousandths off
         ("0.51", "1.006", "0.5"): False,

@@ -172,7 +172,7 @@ class World:
         return asked, change.listings(rows)
 
     def _former(self, source: str, sha256: str, day: date) -> Sequence[Answer]:
-        """What the archive would have."""
+        """Return the answers that the archive would have."""
         return self._answers.get((source, day), ())
 
     def _ranked(self, source: str, day: date, home: Home) -> list[tuple[Any, ...]]:
