@@ -14,7 +14,7 @@ import click
 
 from pipeline.cli.job_options import JOB, RECIPE, job_of, job_of_work, with_options
 from pipeline.cli.parameters import DAY, FORMAT, today
-from pipeline.cli.terminal import progress_shown, say, tell
+from pipeline.cli.terminal import height, progress_shown, say, tell, width, wrapped
 from pipeline.contracts.progress import no_progress
 from pipeline.home import paths
 
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from pipeline.questions.job import Job
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import Result
+
+ROWS, LEAST_ROWS = 10, 3
+"""The rows of a ranking: the most, and the fewest if a screen has no room for more."""
+
+AROUND_ROWS = 4
+"""Lines of a screen besides rows and sentences: the command, the headings, and the next prompt."""
 
 NOT_BELOW, NO_ANSWER = 3, 4
 """Exit codes of `gpufare watch` for a job that costs at least the limit, and for a job that no offer can run;
@@ -55,50 +61,103 @@ def prices(
 
 
 @contextmanager
-def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tuple[Job, Session]]":
+def question(
+    settings: dict[str, Any], day: date | None = None, *, with_age: bool = True
+) -> "Iterator[tuple[Job, Session]]":
     """Open ``prices`` for a job, with notes on the parts of its config.json that are not read."""
     job, given, left_out = job_of_work(settings)
-    with prices(given, day, left_out) as session:
+    with prices(given, day, left_out, with_age=with_age) as session:
         yield job, session
 
 
 @click.command()
 @with_options(*JOB)
 @click.option("--day", type=DAY, help="Use the prices from this day (UTC) instead of the newest.")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
+@click.option("--limit", type=click.IntRange(min=1), help=f"Rows to show; by default, {ROWS}.")
 @FORMAT
-def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> None:
+def cheapest(day: datetime | None, limit: int | None, form: str, **settings: Any) -> None:
     """Rank the offers for one training job by dollars per finished job.
+
+    The picks come first: the cheapest answer, the best value (a little more money for much less time) and the
+    safest (a company's own machine). A terminal shows as many further ranks as fit its screen.
 
     All constraints are applied before anything is ranked. Options that take a NAME can be repeated.
     """
-    from pipeline.cli.printing import columns_of_cheapest, for_people, gpus_paid, show
-    from pipeline.questions.alternatives import advice
-    from pipeline.questions.own_runs import own_runs_note
-    from pipeline.questions.sources_behind import not_asked_note, replayed_sources
-    from pipeline.questions.words import explained, machine_lines, nothing_fits, told_first
+    from pipeline.cli.printing import show
+    from pipeline.questions.words import machine_lines, nothing_fits
 
-    with question(settings, day.date() if day else None) as (job, session):
-        found = session.with_picks(job, limit)
-        result = found.first(limit)
-        machines = machine_lines(job, session, limit)
-        if not result.rows:
+    with question(settings, day.date() if day else None, with_age=form != "table") as (job, session):
+        found = session.with_picks(job, limit or ROWS)
+        machines = machine_lines(job, session, limit or ROWS)
+        if not found.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
             raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
         if form == "table":
-            show(for_people(result, columns_of_cheapest(result), gpu_count=gpus_paid), form)
-            tell()
-            rows = list(found.dicts())
-            replayed = replayed_sources(session.connection)
-            first = explained(told_first(rows), replayed, after_picks=True)
-            for line in (*advice(session, job, rows), *first, *machines):
-                tell(line)
-            say(None if day else not_asked_note(session.connection, paths.home(), os.environ))
-            say(own_runs_note(paths.home(), result.dicts()))
+            _show_ranking(session, job, found, limit, machines, is_newest=day is None)
         else:
-            show(result, form)
+            show(found.first(limit or ROWS), form)
             for line in machines:
                 say(line)
+
+
+def _show_ranking(
+    session: "Session",
+    job: "Job",
+    found: "Result",
+    limit: int | None,
+    machines: Sequence[str],
+    *,
+    is_newest: bool,
+) -> None:
+    """Print a ranking that fits the screen: what was asked, the picks, as many further ranks as fit, and what
+    to know before renting."""
+    from pipeline.cli.printing import ranking_for_people, table_lines
+    from pipeline.questions.alternatives import advice
+    from pipeline.questions.summary import picks_first, price_warnings, title
+    from pipeline.questions.words import assumptions, told_first
+
+    rows = list(found.dicts())
+    first = told_first(rows)
+    told = [
+        *advice(session, job, rows, beside_table=True),
+        *price_warnings(session, rows),
+        *machines,
+        *assumptions(first, briefly=True),
+    ]
+    notes = _notes(session, rows) if is_newest else []
+    asked = title(job, first)
+    shown = picks_first(rows)[: limit or _rows_that_fit([asked, "", *told, *notes])]
+    tell(asked)
+    for line in table_lines(ranking_for_people(found, shown)):
+        click.echo(line)
+    tell()
+    for line in told:
+        tell(line)
+    for line in notes:
+        say(line)
+
+
+def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return notes on sources that are not asked, on the user's own runs, and on the prices' age."""
+    from pipeline.questions.own_runs import own_runs_note
+    from pipeline.questions.sources_behind import not_asked_note
+    from pipeline.warehouse.query import age_note
+
+    notes = (
+        own_runs_note(paths.home(), rows),
+        not_asked_note(session.connection, paths.home(), os.environ),
+        age_note(session.connection, today()),
+    )
+    return [note for note in notes if note]
+
+
+def _rows_that_fit(others: Sequence[str]) -> int:
+    """Return the number of rows that a table may have so that all of it and ``others`` fit the screen."""
+    lines = height()
+    if lines is None:
+        return ROWS
+    taken = sum(wrapped(line, width()).count("\n") + 1 for line in others)
+    return max(LEAST_ROWS, min(ROWS, lines - taken - AROUND_ROWS))
 
 
 @click.command()
