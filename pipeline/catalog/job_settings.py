@@ -24,6 +24,7 @@ class JobSetting:
     most: float | None
     default_value: str
     unit: str
+    named: str
     choices: tuple[str, ...]
     other_name: str
     meaning: str
@@ -72,6 +73,7 @@ def _setting(row: dict[str, str]) -> JobSetting:
         most=float(row["most"]) if row["most"] else None,
         default_value=row["default_value"],
         unit=row["unit"],
+        named=row["named"],
         choices=tuple(row["choices"].split()),
         other_name=row["other_name"],
         meaning=row["meaning"],

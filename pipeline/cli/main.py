@@ -15,7 +15,6 @@ import click
 from pipeline.cli.terminal import say
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
-from pipeline.home.disk import disk_error_text
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -145,6 +144,8 @@ class _Commands(click.Group):
             raise _Problem(_how_to_install(missing)) from error
         except OSError as error:
             # An unwritable folder or a full disk is a problem of the machine, not a defect in gpufare.
+            from pipeline.home.disk import disk_error_text
+
             raise _Problem(disk_error_text(error, paths.home())) from error
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pipeline.cli.completion import names_of
 from pipeline.cli.job_options import OF_PRICES, with_options
 from pipeline.cli.parameters import FORMAT
 from pipeline.cli.questions import prices as published_prices
@@ -33,7 +34,7 @@ LONGEST_LINE = 30
 
 
 @click.command()
-@click.argument("gpu", nargs=-1)
+@click.argument("gpu", nargs=-1, shell_complete=names_of("gpu"))
 @with_options(*OF_PRICES)
 @click.option("--history", "daily", is_flag=True, help="Show the lowest price on each day on record.")
 @click.option("--limit", type=click.IntRange(min=1), help="Rows to show; by default, all.")

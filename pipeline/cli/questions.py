@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.cli.completion import names_of
 from pipeline.cli.job_options import JOB, RECIPE, job_of, job_of_work, with_options
 from pipeline.cli.parameters import DAY, FORMAT, today
 from pipeline.cli.terminal import height, progress_shown, say, tell, width, wrapped
@@ -265,7 +266,7 @@ def watch(limit_usd: float, **settings: Any) -> None:
 
 @click.command()
 @with_options(*RECIPE)
-@click.option("--gpu", required=True, help="One card, such as rtx-4090.")
+@click.option("--gpu", required=True, shell_complete=names_of("gpu"), help="One card, such as rtx-4090.")
 @click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Number of GPUs.")
 @FORMAT
 def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
@@ -333,8 +334,8 @@ def _show_fit(found: "Fit", form: str) -> None:
 
 
 @click.command()
-@click.argument("one")
-@click.argument("other")
+@click.argument("one", shell_complete=names_of("gpu"))
+@click.argument("other", shell_complete=names_of("gpu"))
 @with_options(*JOB)
 @FORMAT
 def compare(one: str, other: str, form: str, **settings: Any) -> None:
