@@ -54,6 +54,10 @@ PRICE_SETTINGS = (
 """The settings that choose today's prices."""
 
 
+RUNS_PER_YEAR = {"day": 365, "week": 52, "month": 12}
+"""The runs per year of a job that is run again every day, week or month."""
+
+
 def default_count(name: str) -> int:
     """Return the default of a setting that takes whole numbers."""
     return int(job_settings()[name].default_value)

@@ -26,12 +26,6 @@ GPUS = (
 MODELS = ("model", "params_billion", "active_billion", "max_context", "licence", "hf_id")
 """Columns of tables for people, most important first; csv and json give all columns."""
 
-LEVELS = "▁▂▃▄▅▆▇█"
-"""The heights of a line of prices, lowest first."""
-
-LONGEST_LINE = 30
-"""The most days in a line of prices; of a longer history, the newest."""
-
 
 @click.command()
 @click.argument("gpu", nargs=-1, shell_complete=names_of("gpu"))
@@ -98,17 +92,11 @@ def _show_daily(found: Result) -> None:
 
 def _with_line(days: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the newest of a card's daily prices, with the lowest, the highest and a line of all of them."""
+    from pipeline.cli.printing import prices_line
+
     usd = [Decimal(f"{row['usd_per_gpu_hour']:.6f}") for row in days]
     line = prices_line([float(each) for each in usd])
     return days[-1] | {"usd_per_gpu_hour": usd[-1], "lowest": min(usd), "highest": max(usd), "history": line}
-
-
-def prices_line(usd: Sequence[float]) -> str:
-    """Return prices as a line of blocks, from the lowest to the highest of the newest LONGEST_LINE."""
-    newest = usd[-LONGEST_LINE:]
-    lowest, highest = min(newest), max(newest)
-    step = (highest - lowest) / (len(LEVELS) - 1)
-    return "".join(LEVELS[round((each - lowest) / step) if step else 0] for each in newest)
 
 
 @click.command()

@@ -60,6 +60,12 @@ FIRST_TEXT = 36
 SHORT_HEADING = 10
 """Longest heading, in characters, that stays on one line above narrower values."""
 
+LEVELS = "▁▂▃▄▅▆▇█"
+"""The heights of a line of prices, lowest first."""
+
+LONGEST_LINE = 30
+"""The most days in a line of prices; of a longer history, the newest."""
+
 _NUMBERS = (
     "DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER",
     "UINTEGER", "UBIGINT", "USMALLINT", "UTINYINT", "UHUGEINT",
@@ -88,7 +94,7 @@ HEADINGS = {
     "tokens_per_second_per_gpu": "tokens/s per GPU",
     "tokens_per_second_per_gpu_high": "high",
     "tokens_per_second_per_gpu_low": "low",
-    "total_usd": "total USD",
+    "total_usd": "USD",
     "active_billion": "active",
     "available": "stock",
     "bandwidth_gb_s": "GB/s",
@@ -199,6 +205,14 @@ def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str
     types = dict(zip(answer.columns, answer.types, strict=True))
     headings = tuple(HEADINGS.get(name, name) for name in names)
     return Result(headings, tuple(types[name] for name in names), rows)
+
+
+def prices_line(usd: Sequence[float]) -> str:
+    """Return prices as a line of blocks, from the lowest to the highest of the newest LONGEST_LINE."""
+    newest = usd[-LONGEST_LINE:]
+    lowest, highest = min(newest), max(newest)
+    step = (highest - lowest) / (len(LEVELS) - 1)
+    return "".join(LEVELS[round((each - lowest) / step) if step else 0] for each in newest)
 
 
 def texts(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> Result:
@@ -402,7 +416,8 @@ def _table_lines(columns: list[_Column], rows: list[list[str]], terminal_cells: 
                 for cell, column in zip(row, columns, strict=False)
             )
         )
-    console = Console(width=terminal_cells, force_terminal=is_styled(), highlight=False)
+    # The last column is padded, too.
+    console = Console(width=terminal_cells + 1, force_terminal=is_styled(), highlight=False)
     with console.capture() as written:
         console.print(table)
     return [line.rstrip() for line in written.get().splitlines()]

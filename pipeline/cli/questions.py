@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.catalog.job_settings import RUNS_PER_YEAR
 from pipeline.cli.completion import names_of
 from pipeline.cli.job_options import JOB, RECIPE, job_of, job_of_work, with_options
 from pipeline.cli.parameters import DAY, FORMAT, today
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 ROWS, LEAST_ROWS = 10, 3
 """The rows of a ranking: the most, and the fewest if a screen has no room for more."""
 
-AROUND_ROWS = 4
+AROUND_ROWS = 3
 """Lines of a screen besides rows and sentences: the command, the headings, and the next prompt."""
 
 NOT_BELOW, NO_ANSWER = 3, 4
@@ -71,12 +72,30 @@ def question(
         yield job, session
 
 
-@click.command()
+class _WithColumns(click.Command):
+    """A command whose help ends with the meaning of the columns of its table."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line for each column."""
+        from pipeline.cli.printing import CHEAPEST, HEADINGS
+        from pipeline.questions.terms import columns_meanings
+
+        with formatter.section("Columns (gpufare explain NAME tells more)"):
+            found = columns_meanings(CHEAPEST)
+            formatter.write_dl([(HEADINGS.get(name, name), text) for name, text in found.items()])
+
+
+@click.command(cls=_WithColumns)
 @with_options(*JOB)
 @click.option("--day", type=DAY, help="Use the prices from this day (UTC) instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), help=f"Rows to show; by default, {ROWS}.")
+@click.option(
+    "--every",
+    type=click.Choice(list(RUNS_PER_YEAR), case_sensitive=False),
+    help="Run the job again every day, week or month: add the cost of a year, rented anew or kept.",
+)
 @FORMAT
-def cheapest(day: datetime | None, limit: int | None, form: str, **settings: Any) -> None:
+def cheapest(day: datetime | None, limit: int | None, every: str | None, form: str, **settings: Any) -> None:
     """Rank the offers for one training job by dollars per finished job.
 
     The picks come first: the cheapest answer, the best value (a little more money for much less time) and the
@@ -85,6 +104,7 @@ def cheapest(day: datetime | None, limit: int | None, form: str, **settings: Any
     All constraints are applied before anything is ranked. Options that take a NAME can be repeated.
     """
     from pipeline.cli.printing import show
+    from pipeline.questions.recurring import with_year
     from pipeline.questions.words import machine_lines, nothing_fits
 
     with question(settings, day.date() if day else None, with_age=form != "table") as (job, session):
@@ -93,10 +113,11 @@ def cheapest(day: datetime | None, limit: int | None, form: str, **settings: Any
         if not found.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
             raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
+        runs = RUNS_PER_YEAR[every] if every else None
         if form == "table":
-            _show_ranking(session, job, found, limit, machines, is_newest=day is None)
+            _show_ranking(session, job, found, limit, machines, runs, is_newest=day is None)
         else:
-            show(found.first(limit or ROWS), form)
+            show(with_year(found.first(limit or ROWS), runs) if runs else found.first(limit or ROWS), form)
             for line in machines:
                 say(line)
 
@@ -107,6 +128,7 @@ def _show_ranking(
     found: "Result",
     limit: int | None,
     machines: Sequence[str],
+    runs_per_year: int | None,
     *,
     is_newest: bool,
 ) -> None:
@@ -115,19 +137,25 @@ def _show_ranking(
     from pipeline.cli.printing import ranking_for_people, table_lines
     from pipeline.questions.alternatives import advice
     from pipeline.questions.summary import picks_first, price_warnings, title
-    from pipeline.questions.words import assumptions, told_first
+    from pipeline.questions.words import assumptions, interruptions_text, told_first
 
     rows = list(found.dicts())
     first = told_first(rows)
+    spot = [f"Rank {first['rank']}: {interruptions_text(first)}"] if first["price_kind"] == "spot" else []
     told = [
+        *spot,
+        *_recurring(session, job, rows, runs_per_year),
+        *machines,
         *advice(session, job, rows, beside_table=True),
         *price_warnings(session, rows),
-        *machines,
-        *assumptions(first, briefly=True),
     ]
     notes = _notes(session, rows) if is_newest else []
     asked = title(job, first)
-    shown = picks_first(rows)[: limit or _rows_that_fit([asked, "", *told, *notes])]
+    # What matters least gives way if the screen is too small for the picks.
+    for line in assumptions(first, briefly=True):
+        if _rows_that_fit([asked, "", *told, line, *notes]) >= LEAST_ROWS:
+            told.append(line)
+    shown = picks_first(rows)[: limit or max(LEAST_ROWS, _rows_that_fit([asked, "", *told, *notes]))]
     tell(asked)
     for line in table_lines(ranking_for_people(found, shown)):
         click.echo(line)
@@ -136,6 +164,16 @@ def _show_ranking(
         tell(line)
     for line in notes:
         say(line)
+
+
+def _recurring(
+    session: "Session", job: "Job", rows: Sequence[dict[str, Any]], runs_per_year: int | None
+) -> list[str]:
+    if runs_per_year is None:
+        return []
+    from pipeline.questions.recurring import kept_machine, recurring_lines
+
+    return recurring_lines(rows, kept_machine(session, job, runs_per_year), runs_per_year)
 
 
 def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -153,12 +191,12 @@ def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _rows_that_fit(others: Sequence[str]) -> int:
-    """Return the number of rows that a table may have so that all of it and ``others`` fit the screen."""
+    """Return the number of rows that a table may have so that it fits the screen below ``others``."""
     lines = height()
     if lines is None:
         return ROWS
     taken = sum(wrapped(line, width()).count("\n") + 1 for line in others)
-    return max(LEAST_ROWS, min(ROWS, lines - taken - AROUND_ROWS))
+    return min(ROWS, lines - taken - AROUND_ROWS)
 
 
 @click.command()
@@ -198,6 +236,16 @@ PARTS = ("part", "usd", "how")
 HISTORY = (
     "day", "total_usd", "hours", "gpu", "gpu_count", "provider", "price_kind", "usd_per_gpu_hour", "sources",
 )  # fmt: skip
+FACTS = (
+    "job_total_usd", "job_hours", "job_gpu_count", "job_provider", "job_tokens_per_second",
+    "job_fit_probability", "memory_gb", "bandwidth_gb_s", "bf16_dense_tflops", "gemm_bf16_measured_tflops",
+    "fp8_dense_tflops",
+    "nvlink_gb_s", "year", "on_demand_usd_per_gpu_hour", "on_demand_provider", "spot_usd_per_gpu_hour",
+    "spot_provider", "reserved_usd_per_gpu_hour", "providers", "reference_tokens_per_second",
+    "reference_tokens_per_usd",
+)  # fmt: skip
+"""The facts of two cards that a table for people compares."""
+
 MICRO_BATCHES = ("checkpointing", "micro_batch", "memory_gib", "fit_probability", "tokens_per_second")
 FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability", "tokens_per_second")
 """Columns of the tables for people."""
@@ -208,12 +256,12 @@ FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability",
 @FORMAT
 def history(form: str, **settings: Any) -> None:
     """Show the lowest cost of a job on each day on record."""
-    from pipeline.cli.printing import for_people, show
+    from pipeline.cli.printing import OF_OFFERS, for_people, prices_line, show
     from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
     from pipeline.questions.why import history as history_of
     from pipeline.questions.words import nothing_fits
 
-    with question(settings) as (job, session):
+    with question(settings, with_age=False) as (job, session):
         found = history_of(session, job)
         if not found.rows:
             raise click.ClickException(nothing_fits(job, session))
@@ -222,7 +270,12 @@ def history(form: str, **settings: Any) -> None:
             HISTORY,
             total_usd=lambda row: _all_digits(row["total_usd"]),
             usd_per_gpu_hour=lambda row: _all_digits(row["usd_per_gpu_hour"]),
+            price_kind=OF_OFFERS["price_kind"],
         )
+        if form == "table":
+            usd = [row["total_usd"] for row in found.dicts()]
+            spread = f"${min(usd):,.2f} to ${max(usd):,.2f} on {len(usd)} days"
+            tell(f"{prices_line(usd)}  {spread}, now ${usd[-1]:,.2f}")
         show(shown if form == "table" else found, form)
         for line in (HISTORY_LEAVES_OUT, age_of_newest(found, today())):
             say(line)
@@ -324,7 +377,7 @@ def _show_fit(found: "Fit", form: str) -> None:
     if form != "table":
         show(found.plans, form)
         return
-    for line in found.sentences():
+    for line in found.sentences(briefly=True):
         tell(line)
     tell()
     show(for_people(found.memory, ("part", "gib", "meaning")), form, in_lines=("meaning",))
@@ -352,7 +405,8 @@ def compare(one: str, other: str, form: str, **settings: Any) -> None:
 
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
-    """Return the facts under the cards' names, with numbers to four digits and P(fits) as a percentage."""
+    """Return the main facts under the cards' names, with numbers to four digits and P(fits) as a percentage;
+    a fact of neither card is left out."""
     from pipeline.questions.reasons import percent_text
 
     def shown(fact: str, value: str | None) -> str | None:
@@ -361,7 +415,9 @@ def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
         return _four_digits(value)
 
     rows = [
-        (fact, shown(fact, left), shown(fact, right), meaning) for fact, left, right, meaning in found.rows
+        (fact, shown(fact, left), shown(fact, right), meaning)
+        for fact, left, right, meaning in found.rows
+        if fact in FACTS
     ]
     return replace(found, columns=("fact", one, other, "meaning"), rows=rows)
 

@@ -244,7 +244,7 @@ def total_parts(row: Mapping[str, Any]) -> dict[str, str]:
     own = row["price_kind"] == "own"
     disk = "not charged" if not row["storage_usd"] else f"{row['storage_gb']:,.0f} GB while the machine runs"
     data = (
-        "transfer of the result out, and of image, data set and model in, where charged"
+        "result out; image, data set and model in, where charged"
         if row["egress_usd"]
         else "downloads and uploads, not charged"
     )
@@ -374,7 +374,7 @@ def _cost(row: Mapping[str, Any]) -> str:
     tier = f", {row['tier']}" if row["tier"] and kind_text(row["tier"]) != kind else ""
     money = f"${row['total_usd']:,.2f} (${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f})"
     idle = f" ({row['gpus_billed']} are paid for)" if row["gpus_billed"] > row["gpu_count"] else ""
-    spot = f" {_interruptions(row)}" if row["price_kind"] == "spot" else ""
+    spot = f" {interruptions_text(row)}" if row["price_kind"] == "spot" else ""
     reserved = (
         f" Whole terms of {row['term_days']} days are paid for (${row['commitment_usd']:,.2f}); the job uses"
         f" {row['share_used']:.1%} of its GPU-hours."
@@ -389,8 +389,8 @@ def _cost(row: Mapping[str, Any]) -> str:
     )
 
 
-def _interruptions(row: Mapping[str, Any]) -> str:
-    """Return how often the machines are assumed to be taken away, and what that takes and costs."""
+def interruptions_text(row: Mapping[str, Any]) -> str:
+    """Return how often spot machines are assumed to be taken away, and what that takes and costs."""
     each = "it is" if row["node_count"] == 1 else "each machine is"
     return (
         f"Interruptions are ${row['interruption_usd']:,.2f} of it: {each} assumed to be taken away every "
@@ -470,8 +470,7 @@ def assumptions(row: Mapping[str, Any], *, briefly: bool = False) -> list[str]:
     what changes an answer most), the offers whose place is unknown, and sequences longer than the model
     supports."""
     taken = json.loads(row["assumptions"])
-    recipe = {name: taken[name] for name in _BRIEFLY if name in taken} if briefly else taken
-    lines = [assumed(recipe, row["method"]), *skipped(taken)]
+    lines = [assumed(taken, row["method"], briefly=briefly), *skipped(taken)]
     if "max_context" in taken:
         longer = f"sequences longer than the {taken['max_context']} tokens that the model supports"
         lines.append(f"CAREFUL: {longer}.")
@@ -489,9 +488,11 @@ def skipped(taken: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def assumed(taken: Mapping[str, Any], method: str) -> str | None:
-    """Return one line with the values assumed for the parts of the recipe that the question left open;
-    CSV and JSON output lists every assumption."""
+def assumed(taken: Mapping[str, Any], method: str, *, briefly: bool = False) -> str | None:
+    """Return one line with the values assumed for the parts of the recipe that the question left open
+    (``briefly``: only what changes an answer most); CSV and JSON output lists every assumption."""
+    if briefly:
+        taken = {name: taken[name] for name in _BRIEFLY if name in taken}
     named = {name: _IN_WORDS.get(value, value) for name, value in taken.items() if isinstance(value, str)}
     packed = "packed " if taken.get("is_packed") else ""
     parts = (
