@@ -245,8 +245,9 @@ def disable_sources(names: tuple[str, ...]) -> None:
 
 def _show_sources(form: str) -> None:
     from pipeline.capture.permissions import read_choices
-    from pipeline.cli.printing import for_people, show
+    from pipeline.cli.printing import show
     from pipeline.health.source_states import source_states
+    from pipeline.questions.tables import for_people
     from pipeline.warehouse.query import age_note, reader
 
     states = source_states(paths.home(), today())
