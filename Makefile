@@ -21,11 +21,10 @@ CONSUMERS_ALONE := skypilot==0.14.1 gpuhunt==0.1.34
 # fails, with pip, whose settings may name another index. pip compiles packages; uv is told to if Python may not later.
 UV ?= $(shell command -v uv 2>/dev/null)
 UV_OPTIONS := $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
-QUIET := --quiet
-install = $(if $(UV),$(UV) pip install $(QUIET) $(UV_OPTIONS) --python $(1)/bin/python $(2) ||) \
-	$(1)/bin/pip install $(QUIET) --disable-pip-version-check $(2)
+install = $(if $(UV),$(UV) pip install $(UV_OPTIONS) --python $(1)/bin/python $(2) ||) \
+	$(1)/bin/pip install --disable-pip-version-check $(2)
 
-# $(call install_lock,LOCK): installs a lock into the environment, and says how many packages it has, and how long that took.
+# $(call install_lock,LOCK): installs a lock into the environment, and says what, how long it took, and the size.
 define install_lock
 @set -e; began=$$(date +%s); \
 echo "Installing $(1) into $(VENV): $$(sed -n 's/==.*//p' $(1) | sort -u | wc -l) packages"; \
@@ -146,13 +145,13 @@ clean:
 # The packages that `gpufare lake` has in front: DuckLake is packaged for this older DuckDB, not for DuckDB 2 yet.
 $(VENV)/lake/.ready: requirements-lake.lock | $(READY)
 	rm -rf $(@D)
-	$(call install,$(VENV),--target $(@D) --no-deps --require-hashes -r requirements-lake.lock)
+	$(call install,$(VENV),--quiet --target $(@D) --no-deps --require-hashes -r requirements-lake.lock)
 	touch $@
 
 # The other tools, in their own versions, with which tests load the exports.
 .venv-consumers/.ready: requirements-consumers.lock
 	[ -x .venv-consumers/bin/python ] || $(PYTHON) -m venv .venv-consumers
-	$(call install,.venv-consumers,--no-deps --require-hashes -r requirements-consumers.lock)
+	$(call install,.venv-consumers,--quiet --no-deps --require-hashes -r requirements-consumers.lock)
 	touch $@
 
 # An existing environment keeps its Python and is updated. The whole environment begins with the part for the demo.
@@ -162,7 +161,7 @@ $(READY): requirements.lock | $(DEMO_READY)
 
 $(DEMO_READY): requirements-demo.lock pyproject.toml
 	$(call install_lock,$<)
-	@$(call install,$(VENV),--no-deps --no-build-isolation --editable .)
+	@$(call install,$(VENV),--quiet --no-deps --no-build-isolation --editable .)
 	@touch $@
 
 # tracer/requirements.lock has the packages that requirements.lock lacks, except torch and its CUDA libraries: a machine
@@ -175,7 +174,7 @@ $(TRACE_READY): tracer/requirements.lock tracer/pyproject.toml | $(READY)
 		> "$$($(TRACE_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/gpufare.pth"
 	@pip="$(TRACE_BIN)/pip -qq --disable-pip-version-check install --no-compile"; \
 	if $$pip --retries 1 --no-deps $(TORCH) 2> $(TRACE_VENV)/pip.log; then \
-		{ $(call install,$(TRACE_VENV),--no-deps --require-hashes -r tracer/requirements.lock); } && $$pip $(TORCH) \
+		{ $(call install,$(TRACE_VENV),--quiet --no-deps --require-hashes -r tracer/requirements.lock); } && $$pip $(TORCH) \
 			&& $$pip --ignore-installed --no-deps --no-build-isolation --editable . --editable tracer \
 			&& touch $(TRACE_READY); \
 	elif grep -q "No matching distribution" $(TRACE_VENV)/pip.log; then \
