@@ -198,7 +198,7 @@ class Prices:
             raise GpufareError("these prices are closed: gpufare.open() opens the newest")
 
     def _notes(self, session: Session) -> Iterator[str]:
-        note = age_note(session.connection, _today())
+        note = age_note(session.connection, self._home, _today())
         if note is not None:
             yield note
 

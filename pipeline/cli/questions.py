@@ -49,7 +49,7 @@ def prices(
         with follow as progress:
             connection = stack.enter_context(prices_of(paths.home(), day, today(), given, progress))
         yield Session(connection)
-        note = age_note(connection, today()) if with_age and not day else None
+        note = age_note(connection, paths.home(), today()) if with_age and not day else None
     for line in (*notes, note):
         say(line)
 

@@ -75,6 +75,11 @@ class Home:
     published = _Place("published", "gpufare.duckdb")
     """The read-only database that users query."""
 
+    @property
+    def is_demo(self) -> bool:
+        """True if the home contains the demo's sample prices, beside which no other prices belong."""
+        return self.demo.exists()
+
     def places(self) -> list[Path]:
         """Return every file and folder of a home; only the files' names have a suffix."""
         return [getattr(self, name) for name, place in vars(Home).items() if isinstance(place, _Place)]
