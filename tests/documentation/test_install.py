@@ -25,3 +25,5 @@ def test_the_demo_installs_a_part_of_the_whole_lock_without_dagster() -> None:
     needed = {Requirement(each).name for each in [*project["project"]["dependencies"], *build]}
     assert needed - demo.keys() == {"dagster", "dagster-webserver"}
     assert {Requirement(each).name for each in project["build-system"]["requires"]} < demo.keys()
+    page = (PROJECT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
+    assert f"| `make demo` in a clone | {len(demo)} |" in page
