@@ -44,10 +44,10 @@ SHOWN_ROWS = 20
 class Answer(Sequence[Row]):
     """The rows of an answer as dictionaries, best first; amounts of money are floats, rounded as in SQL.
     ``columns`` are the keys of each row, set even if there are no rows; ``assumptions`` maps each setting that
-    the question left open to the value assumed for it; ``notes`` are for people: the picks, the main assumptions
-    in one line, what another method or precision would cost, offers skipped because of their place, sequences
-    too long for the model, the ranks of quotes and own machines, the reason for an empty answer and what would
-    have to change, and the age of the prices. A notebook shows an answer as a table."""
+    the question left open to the value assumed for it; ``notes`` are for people: the picks, the main
+    assumptions in one line, what another method or precision would cost, offers skipped because of their
+    place, sequences too long for the model, the ranks of quotes and own machines, the reason for an empty answer and
+    what would have to change, and the age of the prices. A notebook shows an answer as a table."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
@@ -248,7 +248,7 @@ class Prices:
             raise GpufareError("these prices are closed: gpufare.open() opens the newest")
 
     def _notes(self, session: Session) -> Iterator[str]:
-        note = age_note(session.connection, _today())
+        note = age_note(session.connection, self._home, _today())
         if note is not None:
             yield note
 

@@ -57,7 +57,7 @@ def prices(
         with follow as progress:
             connection = stack.enter_context(prices_of(paths.home(), day, today(), given, progress))
         yield Session(connection)
-        note = age_note(connection, today()) if with_age and not day else None
+        note = age_note(connection, paths.home(), today()) if with_age and not day else None
     for line in (*notes, note):
         say(line)
 
@@ -186,7 +186,7 @@ def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> list[str]:
     notes = (
         own_runs_note(paths.home(), rows),
         not_asked_note(session.connection, paths.home(), os.environ),
-        age_note(session.connection, today()),
+        age_note(session.connection, paths.home(), today()),
     )
     return [note for note in notes if note]
 
