@@ -43,11 +43,11 @@ SHOWN_ROWS = 20
 
 class Answer(Sequence[Row]):
     """The rows of an answer as dictionaries, best first; amounts of money are floats, rounded as in SQL.
-    ``columns`` are the keys of each row, set even if there are no rows; ``assumptions`` maps each setting that
-    the question left open to the value assumed for it; ``notes`` are for people: the picks, the main
+    ``columns`` are the keys of each row, set even if there are no rows; ``assumptions`` maps each setting
+    that the question left open to the value assumed for it; ``notes`` are for people: the picks, the main
     assumptions in one line, what another method or precision would cost, offers skipped because of their
-    place, sequences too long for the model, the ranks of quotes and own machines, the reason for an empty answer and
-    what would have to change, and the age of the prices. A notebook shows an answer as a table."""
+    place, sequences too long for the model, the ranks of quotes and own machines, the reason for an empty
+    answer and what would have to change, and the age of the prices. A notebook shows an answer as a table."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
@@ -76,7 +76,7 @@ class Answer(Sequence[Row]):
         return f"<Answer of {len(self)} rows: {', '.join(self.columns[:6])}, ...>"
 
     def _repr_html_(self) -> str:
-        """Return the first rows as a table for a notebook, in the columns that people read, and the notes."""
+        """Return the first rows as a table for a notebook, in the columns that people read, and notes."""
         shown = table_for_people(self._result.first(SHOWN_ROWS))
         heads = "".join(f"<th>{escape(name)}</th>" for name in shown.columns)
         rows = "".join(
