@@ -138,12 +138,13 @@ def _show_ranking(
     from pipeline.questions.alternatives import advice
     from pipeline.questions.summary import picks_first, price_warnings, title
     from pipeline.questions.tables import ranking_for_people
-    from pipeline.questions.words import assumptions, interruptions_text, told_first
+    from pipeline.questions.words import assumptions, interruptions_text, told_first, wait_lines
 
     rows = list(found.dicts())
     first = told_first(rows)
     spot = [f"Rank {first['rank']}: {interruptions_text(first)}"] if first["price_kind"] == "spot" else []
     told = [
+        *wait_lines(first),
         *spot,
         *_recurring(session, job, rows, runs_per_year),
         *machines,

@@ -356,17 +356,13 @@ def _unused_terms(session: Session) -> str:
     )
 
 
-def explained(
-    row: Mapping[str, Any], replayed: Collection[str] = (), *, after_picks: bool = False
-) -> list[str]:
+def explained(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[str]:
     """Return the first answer in sentences: its cost, the savings from a longer wait, its plan, its
     assumptions, and how far to trust it.
 
-    ``replayed`` lists the sources whose prices come from saved pages and could pass for live ones. With
-    ``after_picks``, the cautions of a pick are not repeated."""
-    careful = [] if after_picks and row["pick"] else cautions(row)
-    trust = _trust(row, replayed, careful)
-    return [_cost(row), *_wait(row), _plan(row), *assumptions(row), trust]
+    ``replayed`` lists the sources whose prices come from saved pages and could pass for live ones."""
+    trust = _trust(row, replayed, cautions(row))
+    return [_cost(row), *wait_lines(row), _plan(row), *assumptions(row), trust]
 
 
 def _cost(row: Mapping[str, Any]) -> str:
@@ -417,7 +413,7 @@ def _hours(row: Mapping[str, Any]) -> str:
     return f"{band}, {number_text(row['wait_hours'])} of them an assumed and unpaid wait for capacity,"
 
 
-def _wait(row: Mapping[str, Any]) -> list[str]:
+def wait_lines(row: Mapping[str, Any]) -> list[str]:
     """Return notes on a deadline that is missed or that costs extra to meet."""
     lines = []
     if not row["meets_deadline"]:

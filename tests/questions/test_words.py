@@ -15,7 +15,7 @@ from pipeline.cli.printing import show
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.reasons import percent_text, unranked_text, why_not_text
-from pipeline.questions.tables import CHEAPEST, for_people, gpus_paid
+from pipeline.questions.tables import CHEAPEST, table_for_people
 from pipeline.questions.why import Explanation, age_of_newest, why_not_sentences
 from pipeline.questions.words import changed, command_line, explained, picks, total_parts, way_text
 from pipeline.warehouse.query import Result
@@ -43,8 +43,7 @@ def result_of(row: dict[str, Any]) -> Result:
 def test_an_answer_is_explained_in_whole_sentences() -> None:
     for case in ({"row": {}}, *GOLDEN["otherwise"]):
         sentences = [(GOLDEN["told"] | case)[name] for name in GOLDEN["told"]]
-        row, is_after = row_of("answer", **case["row"]), case.get("after_picks", False)
-        told = explained(row, case.get("replayed", ()), after_picks=is_after)
+        told = explained(row_of("answer", **case["row"]), case.get("replayed", ()))
         assert told == [sentence for sentence in sentences if sentence], case["row"]
 
 
@@ -173,12 +172,17 @@ def test_values_of_a_job_are_those_that_macros_take() -> None:
 def test_the_table_shows_paid_idle_gpus_the_country_and_probabilities() -> None:
     def cells(**changes: Any) -> dict[str, Any]:
         answer = result_of(row_of("answer", **changes))
-        return next(for_people(answer, CHEAPEST, gpu_count=gpus_paid).dicts())
+        return next(table_for_people(answer).dicts())
 
     usual = cells()
     assert len(usual) == len(CHEAPEST)
-    assert (usual["count"], usual["in"], usual["P(fits)"]) == ("8", "DE", "over 99%")
-    assert cells(gpus_billed=104)["count"] == "8 of 104"
+    assert (usual["rank"], usual["GPU"]) == (" 1 cheapest", "8 x H100 SXM 80 GB")
+    assert (usual["provider"], usual["in"], usual["P(fits)"]) == ("Example", "DE", "over 99%")
+    other = cells(gpus_billed=104, country=None, tier_class="marketplace", rank=26, pick=None)
+    assert (other["rank"], other["GPU"]) == ("26", "8 of 104 x H100 SXM 80 GB")
+    assert (other["provider"], other["in"]) == ("Example, private", "?")
+    two, three = ["best_value", "safest"], ["cheapest", "best_value", "safest"]
+    assert [cells(pick=pick)["rank"] for pick in (two, three)] == [" 1 value+safest", " 1 all three"]
 
 
 def test_csv_has_plain_decimals(capsys: pytest.CaptureFixture[str]) -> None:
