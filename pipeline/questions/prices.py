@@ -15,7 +15,7 @@ import duckdb
 
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.paths import Home
-from pipeline.questions.job import JobError
+from pipeline.questions.job import JobError, NoAnswerError
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.query import ask, reader
 
@@ -60,7 +60,7 @@ def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
             copy.execute(f"DELETE FROM main.{table} WHERE model = ?", [given.model])  # noqa: S608
         load_own(copy, OwnCatalogue(models=[given]))
     except duckdb.Error as error:
-        raise JobError(
+        raise NoAnswerError(
             f"the published file was made by an earlier version: run `gpufare refresh` ({error})"
         ) from error
 
