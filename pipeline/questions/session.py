@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.questions.job import Job, JobError
+from pipeline.questions.job import Job, JobError, NoAnswerError
 from pipeline.warehouse.query import QueryError, Result, ask
 
 KEPT_PLANS = 32
@@ -43,7 +43,6 @@ FROM {plans}
 UNION ALL BY NAME
 FROM job_plans('gpufare_to_plan')
 """
-_UNKNOWN_MODEL = "; or give its config.json, or add it with `gpufare model add CONFIG`"
 _RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
 ROWS_WITH_PICKS = 4
@@ -77,8 +76,7 @@ class Session:
         self.ask(completed, [*job.settings.values()])
         row = next(self.ask(f"FROM {JOBS}").dicts())
         if row["refusal"] is not None:
-            hint = _UNKNOWN_MODEL if row["model"] is None and job["model"] is not None else ""
-            raise JobError(f"{row['refusal']}{hint}")
+            raise JobError(row["refusal"])
         self._job = row
         return row
 
@@ -178,7 +176,7 @@ def _job_error(error: QueryError) -> JobError:
     """Return why a macro refuses a job, or what the published file lacks, in one line."""
     reason = str(error).splitlines()[0]
     if isinstance(error.__cause__, duckdb.CatalogException | duckdb.BinderException):
-        return JobError(
+        return NoAnswerError(
             f"the published file was made by an earlier version of gpufare: run `gpufare refresh` ({reason})"
         )
     return JobError(reason)

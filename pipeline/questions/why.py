@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from pipeline.questions.job import Job, JobError
+from pipeline.questions.job import Job, JobError, NoAnswerError
 from pipeline.questions.reasons import why_not_text
 from pipeline.questions.session import JOBS, RANKED, Session
 from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits, total_parts
@@ -47,7 +47,7 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
     or GPU."""
     ranked = session.rank(job)
     if not ranked.rows:
-        raise JobError(nothing_fits(job, session))
+        raise NoAnswerError(nothing_fits(job, session))
     if len(ranked.rows) < rank:
         raise JobError(f"the ranking has {len(ranked.rows)} rows: there is no rank {rank}")
     row = next(Result(ranked.columns, ranked.types, [ranked.rows[rank - 1]]).dicts())

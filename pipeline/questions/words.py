@@ -283,11 +283,45 @@ def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[
         return []
     rows = session.machine_ranks(job)
     (asked,) = session.ask(f"FROM {JOBS}").dicts()
-    return [
+    ranks = [
         _machine(asked | row)
         for row in rows
         if row["rank"] is None or (shown is not None and row["rank"] > shown)
     ]
+    return [*filter(None, map(_reading, asked["machines"])), *ranks]
+
+
+_OTHER_CARDS = 4
+"""Number of other cards of a family that are named: the most offered ones."""
+
+
+def _reading(machine: Mapping[str, Any]) -> str | None:
+    """Return how the price and the GPU of a quote or own machine were understood; None if there is nothing
+    to understand: a card without a price."""
+    price, gpus, card = machine["price"], machine["gpus"], machine["gpu_id"]
+    family = machine["other_cards"] and family_text(machine["asked_gpu"], card, machine["other_cards"])
+    if price is None:
+        return family and f"Your own {machine['text']}: {family}."
+    how = []
+    if machine["watts"] is not None:
+        how.append(f"{machine['watts']:,.0f} W, without the rest of the machine")
+    if price["currency"] != "USD":
+        how.append(f"1 {price['currency']} = ${machine['usd_per_unit']:g}")
+    text = f"Your {machine['source']} {machine['text']} is read as {gpus} x {card} at "
+    text += f"{_usd_text(machine['usd'])} per GPU-hour" + (f" ({'; '.join(how)})" if how else "")
+    text += f", {_usd_text(machine['usd'] * gpus)} per hour for all" if gpus > 1 else ""
+    return f"{text}; {family}." if family else f"{text}."
+
+
+def _usd_text(usd: Any) -> str:
+    """Return an amount with cents, or with three digits if it is less than a dollar and not whole cents."""
+    return f"${usd:,.2f}" if usd >= 1 or round(usd, 2) == usd else f"${usd:.3g}"
+
+
+def family_text(name: str, gpu_id: str, other_cards: Sequence[str]) -> str:
+    """Return which card was taken for the family that somebody named, and the other cards of the family."""
+    others = ", ".join(other_cards[:_OTHER_CARDS]) + (", ..." if len(other_cards) > _OTHER_CARDS else "")
+    return f"{name} is taken as {gpu_id}, the card of that name that most offers have (others: {others})"
 
 
 def _machine(row: Mapping[str, Any]) -> str:

@@ -74,6 +74,18 @@ def test_machines_that_are_asked_for_are_never_lost(sample_home: Home, prices: p
     every = prices.cheapest(**asked)
     (h100,) = (row for row in every if row["source"] == "quote")
     cost = f"${h100['total_usd']:,.2f} in {h100['hours']:,.1f} hours on 8 GPUs."
+    read = [
+        f"Your quote {machine} is read as {read_as} per hour for all."
+        for machine, read_as in zip(
+            machines,
+            (
+                "8 x h100-sxm-80gb at $1.50 per GPU-hour, $12.00",
+                "3 x p40 at $0.10 per GPU-hour, $0.30",
+                "16 x l40s at $1.00 per GPU-hour, $16.00",
+            ),
+            strict=True,
+        )
+    ]
     expected = [
         f"Your quote {machines[0]} has rank {h100['rank']} of {len(every)}: {cost}",
         f"Your quote {machines[2]} is not ranked: it has 16 GPUs, but the job allows at most 8.",
@@ -81,10 +93,10 @@ def test_machines_that_are_asked_for_are_never_lost(sample_home: Home, prices: p
         "this architecture.",
     ]
     found = prices.cheapest(**asked, limit=2)
-    assert [note for note in found.notes if note.startswith("Your")] == expected
+    assert [note for note in found.notes if note.startswith("Your")] == read + expected
     # Rows of the list are not repeated below it.
-    assert [note for note in every.notes if note.startswith("Your")] == expected[1:]
-    assert prices.explain(**asked).machines == tuple(expected)
+    assert [note for note in every.notes if note.startswith("Your")] == read + expected[1:]
+    assert prices.explain(**asked).machines == (*read, *expected)
     options = ("--gpus", "8", "--quote", machines[2], "--limit", "2", "--format", "csv")
     shown = gpufare("cheapest", *OPTIONS, *options, home=sample_home)
     line = f"Your quote {machines[2]} is not ranked: it uses 16 GPUs, but the job allows at most 8."

@@ -135,10 +135,10 @@ def test_a_job_changes_as_an_answer_would_have_it() -> None:
     assert but(job, exclude_country="US") == {"model": "m", "tokens": 1e6, "gpu": "h100"}
     assert but(job, gpu="l4", assumed_sizes="true") == job.settings | {"gpu": "l4", "assumed_sizes": True}
     exact, few = Job(model="m", gpus=64, min_gpus=64), Job(model="m", gpus=4, min_gpus=2)
-    assert but(exact, min_gpus="16") == {"model": "m", "gpus": "16", "min_gpus": "16"}
-    assert but(few, min_gpus="1") == {"model": "m", "gpus": 4, "min_gpus": "1"}
-    assert but(few, min_gpus="1", gpus="8") == {"model": "m", "gpus": "8", "min_gpus": "1"}
-    assert but(Job(model="m", min_gpus=2), min_gpus="1") == {"model": "m", "min_gpus": "1"}
+    assert but(exact, min_gpus="16") == {"model": "m", "gpus": 16, "min_gpus": 16}
+    assert but(few, min_gpus="1") == {"model": "m", "gpus": 4, "min_gpus": 1}
+    assert but(few, min_gpus="1", gpus="8") == {"model": "m", "gpus": 8, "min_gpus": 1}
+    assert but(Job(model="m", min_gpus=2), min_gpus="1") == {"model": "m", "min_gpus": 1}
 
 
 def test_a_job_as_the_words_of_a_command() -> None:
