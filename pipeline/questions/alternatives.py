@@ -7,7 +7,15 @@ from typing import Any
 
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import PRECISIONS, careful_text, cost_text, picked, picks, safety_text, told_first
+from pipeline.questions.words import (
+    PRECISIONS,
+    careful_text,
+    cost_text,
+    picked,
+    picks,
+    safety_text,
+    told_first,
+)
 
 WORTH_SAFETY = Decimal("1.5")
 """A machine on demand is told if it costs at most this many times what the safest of other answers costs."""

@@ -1,7 +1,7 @@
 """Reasons in words, for the codes that the macros return."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -39,8 +39,8 @@ _WHY_NOT = {
     "no_price": "no source has a ranked price for it",
     "not_asked_for": "the job leaves it out",
     "does_not_fit": "{short} GiB short per GPU (needs {needed}, {usable} usable)",
-    "not_offered_so": "not {known}sold {ruled_out}; the nearest offer is ${cheapest[usd]:.2f} per GPU-hour at "
-    "{cheapest_at}",
+    "not_offered_so": "not {known}sold {ruled_out}; the nearest offer is ${cheapest[usd]:.2f} per GPU-hour "
+    "at {cheapest_at}",
     "not_rented_in_that_number": "fits on {fits_on} GPUs, but can be rented only with {rented_in}",
     "network_too_slow": "several machines of it are planned with {planned_gbps:,.0f} Gbit/s between them, "
     "but the fastest that can be rented have {network_gbps:,.0f}",
@@ -61,10 +61,10 @@ _WHY_NOT = {
 
 
 _SOLD = {
-    "max_nodes": "as at most {asked} machines",
+    "max_nodes": "as no more machines than {asked}",
     "tier": "on {asked} machines",
     "assumed_sizes": "in a size that a source states",
-    "kind": "at {asked} prices",
+    "kind": "at {kind} prices",
     "max_term_days": "for terms of at most {asked} days",
     "max_age_days": "at a price at most {asked} days old",
     "provider": "by {asked}",
@@ -76,23 +76,27 @@ _SOLD = {
     "continent": "in {place}",
     "sanctions": "outside countries under sanctions",
 }
-"""How a GPU would have to be sold, keyed by the ``constraints`` of ``why_not_for``, in the order in which people
-say it."""
+"""How a GPU would have to be sold, keyed by the ``constraints`` of ``why_not_for``, in the order of a
+sentence."""
 
 
 def _sold_text(names: Sequence[str], asked: Sequence[str | None]) -> str:
     """Return how a GPU would have to be sold to meet constraints with these values."""
-    values = dict(zip(names, asked, strict=True))
+    values = {name: (value or "").split(", ") for name, value in zip(names, asked, strict=True)}
     return " ".join(
-        _SOLD[name].format(asked=_any_of(values[name]), place=_any_of(values[name], _place))
+        _SOLD[name].format(
+            asked=_choice(values[name]),
+            kind=_choice(map(kind_text, values[name])),
+            place=_choice(map(_place, values[name])),
+        )
         for name in _SOLD
         if name in values
     )
 
 
-def _any_of(asked: str | None, worded: Callable[[str], str] = lambda name: name) -> str:
-    """Return names, as a job gives them, as a choice."""
-    *others, last = [worded(kind_text(name)) for name in (asked or "").split(", ")]
+def _choice(names: Iterable[str]) -> str:
+    """Return names as a choice, such as "a, b or c"."""
+    *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
 
@@ -100,7 +104,7 @@ def _place(name: str) -> str:
     """Return a country or continent, as a job gives it, in a sentence."""
     if name.lower() in ("eu", "us"):
         return f"the {name.upper()}"
-    return name.upper() if len(name) == 2 else name.replace("_", " ").title()  # noqa: PLR2004  # a country's code
+    return name.upper() if len(name) == 2 else name.replace("_", " ").title()  # a country's code
 
 
 def infeasible_text(row: Mapping[str, Any]) -> str:
@@ -117,7 +121,7 @@ def why_not_text(row: Mapping[str, Any]) -> str:
         facts |= _shortfall(row["needed_gib"], row["usable_memory_gib"])
     if row["constraints"]:
         sets = zip(row["constraints"], row["asked"], strict=True)
-        facts["ruled_out"] = ", and not ".join(_sold_text(names, asked) for names, asked in sets)
+        facts["ruled_out"] = ", and not sold ".join(_sold_text(names, asked) for names, asked in sets)
     if row["fit_probability"] is not None:
         facts["fit"] = percent_text(row["fit_probability"])
     if row["cheapest"] is not None:
@@ -139,7 +143,7 @@ def why_not_text(row: Mapping[str, Any]) -> str:
 
 def _shortfall(needed_gib: float, usable_gib: float) -> dict[str, str]:
     """Return the memory that a GPU lacks, needs and has, with as many digits as the difference takes."""
-    digits = 1 if needed_gib - usable_gib >= 0.05 else 2  # noqa: PLR2004  # rounds to 0.1
+    digits = 1 if needed_gib - usable_gib >= 0.05 else 2  # rounds to 0.1
     needed, usable = (round(gib, digits) for gib in (needed_gib, usable_gib))
     gib = {"short": needed - usable, "needed": needed, "usable": usable}
     return {name: f"{amount:,.{digits}f}" for name, amount in gib.items()}
@@ -195,7 +199,7 @@ def _dearer_machine(row: Mapping[str, Any], best: Mapping[str, Any], longer: flo
 
 def _times(ratio: float) -> str:
     """Return a ratio above 1 in words, such as 2.3 times."""
-    return f"{ratio:,.{2 if ratio < 1.1 else 1 if ratio < 10 else 0}f} times"  # noqa: PLR2004
+    return f"{ratio:,.{2 if ratio < 1.1 else 1 if ratio < 10 else 0}f} times"
 
 
 def unranked_text(row: Mapping[str, Any]) -> str:

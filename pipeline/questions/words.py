@@ -35,16 +35,17 @@ def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
     ).rows
     if not ranked:
         return f"as of {day}, no price is ranked; the newest is from {newest}: see `gpufare sources`"
-    session.complete(job)
+    method = session.complete(job)["method"]
     nearest = list(session.nearest().dicts())
-    what = f"nothing runs {job['model']} {job['method'] or 'lora'} with these constraints"
+    what = f"nothing runs {job['model']} {method} with these constraints"
     ways = [row for row in nearest if row["total_usd"] is not None]
     if not ways:
         return f"{what}: {_lacking(nearest)}\ntry: {shlex.join(command_line(_fitting(job), 'fit'))}"
     lines = [f"{what}; there is an answer with"]
-    ways.sort(key=lambda row: _departure(job, row))
+    ways.sort(key=lambda row: departure(job, row))
     lines += [
-        f"  {_change(job, row)}: {way_text(row)} for ${row['total_usd']:,.2f} in {_duration(row['hours'])}"
+        f"  {change_text(job, method, row)}: {way_text(row)} for ${row['total_usd']:,.2f} in "
+        f"{_duration(row['hours'])}"
         for row in ways[:MOST_WAYS]
     ]
     if len(ways) > MOST_WAYS:
@@ -69,7 +70,7 @@ machines or limits (all settings that are not named here: 1, or 2 if one is drop
 a run that may fail."""
 
 
-def _departure(job: Job, row: Mapping[str, Any]) -> int:
+def departure(job: Job, row: Mapping[str, Any]) -> int:
     """Return how far the changes of a row of ``nearest_answers`` depart from the job."""
     kept = changed(job, row).settings
     return max(_DEPARTURES.get(name, 1 if name in kept else 2) for name in row["constraints"])
@@ -298,34 +299,35 @@ def _machine(row: Mapping[str, Any]) -> str:
     )
 
 
-def _change(job: Job, row: Mapping[str, Any]) -> str:
-    """Return the settings to change in words, and their options with the new values."""
+def change_text(job: Job, method: str, row: Mapping[str, Any]) -> str:
+    """Return the changes of a row of ``nearest_answers`` in words, with the options that make them. The job
+    has this ``method``."""
     parts = zip(row["constraints"], row["nearest"], row["asked"], strict=True)
-    return " and ".join(
-        _change_of(job, name, nearest, asked if job[name] is None else _word(job[name]), changed(job, row))
-        for name, nearest, asked in parts
-    )
+    kept = "the frozen weights" if method in ADAPTER_METHODS else "optimizer state and weights"
+    changes = []
+    for name, nearest, asked in parts:
+        facts = {"nearest": nearest, "asked": asked if job[name] is None else _word(job[name]), "kept": kept}
+        changes.append(_change_of(job, name, facts, changed(job, row)))
+    return " and ".join(changes)
 
 
-def _change_of(job: Job, name: str, nearest: str, asked: str, other: Job) -> str:
+def _change_of(job: Job, name: str, facts: dict[str, str], other: Job) -> str:
     if other[name] is None:
         return f"without {shlex.join(_option(name, job[name]))}"
     options = _option(name, other[name])
     if name == "min_gpus" and other["gpus"] != job["gpus"]:
         options += _option("gpus", other["gpus"])
     if name not in _CHANGES:
-        return f"{shlex.join(options)} instead of {asked}"
-    facts = {
-        "nearest": nearest,
-        "asked": asked,
-        "kept": "the frozen weights" if job["method"] in ADAPTER_METHODS else "optimizer state and weights",
-    }
-    if name in ("method", "training_precision"):
-        names = METHODS if name == "method" else PRECISIONS
-        facts |= {"nearest": names[nearest], "asked": names.get(asked.lower(), asked)}
+        return f"{shlex.join(options)} instead of {facts['asked']}"
+    values = {key: _recipe_word(name, facts[key]) for key in ("nearest", "asked")}
+    return f"{_CHANGES[name].format_map(facts | values)} ({shlex.join(options)})"
+
+
+def _recipe_word(name: str, value: str) -> str:
+    """Return the value of a setting of the recipe as people write it."""
     if name == "seq_len":
-        facts |= {"nearest": f"{int(nearest):,}", "asked": f"{int(asked):,}"}
-    return f"{_CHANGES[name].format_map(facts)} ({shlex.join(options)})"
+        return f"{int(value):,}"
+    return {"method": METHODS, "training_precision": PRECISIONS}.get(name, {}).get(value.lower(), value)
 
 
 PRECISIONS = {

@@ -71,11 +71,12 @@ SELECT
         CASE relaxed.setting WHEN 'method' THEN relaxed.nearest ELSE method END AS method,
         CASE
             WHEN relaxed.setting = 'method' THEN coalesce(
-                lora_rank, try_cast(asked['lora_rank'] AS INTEGER), (SELECT d.lora_rank FROM plan_defaults() AS d)
+                lora_rank, try_cast(asked['lora_rank'] AS INTEGER),
+                (SELECT d.lora_rank FROM plan_defaults() AS d)
             )
             ELSE lora_rank
         END AS lora_rank,
-        CASE relaxed.setting WHEN 'seq_len' THEN relaxed.nearest::INTEGER ELSE seq_len END AS seq_len
+        CASE relaxed.setting WHEN 'seq_len' THEN try_cast(relaxed.nearest AS INTEGER) ELSE seq_len END AS seq_len
     )
 FROM (
     SELECT * EXCLUDE (changes), unnest(list_filter(changes, lambda change: change IS NOT NULL)) AS relaxed

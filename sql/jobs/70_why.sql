@@ -125,20 +125,24 @@ _not_sold AS (
     GROUP BY o.job, o.gpu_id
 ),
 
--- The smallest sets of constraints that rule out all offers: each offer misses a constraint of the set.
+-- The constraints that rule out all offers: each alone or, if none does, several together.
 _not_ruled_out AS (
     SELECT
         job, gpu_id, list_sort(list_distinct(flatten(missed))) AS names,
-        list_transform(list_filter(names, lambda name: hits_all([name], missed)), lambda name: [name])
-            AS alone,
-        list_filter(
-            flatten(list_transform(names, lambda name: list_transform(
-                list_filter(names, lambda other: other > name), lambda other: [name, other]
-            ))),
-            lambda pair: hits_all(pair, missed)
-        ) AS in_pairs,
-        CASE WHEN len(alone) > 0 THEN alone WHEN len(in_pairs) > 0 THEN in_pairs[:1] ELSE [names] END
-            AS constraints
+        list_filter(list_transform(names, lambda name: [name]), lambda one: hits_all(one, missed)) AS alone,
+        CASE
+            WHEN len(alone) > 0 THEN alone
+            -- Those that the others make superfluous are dropped.
+            ELSE [list_reduce(
+                list_transform(names, lambda name: [name]),
+                lambda kept, one: CASE
+                    WHEN hits_all(list_filter(kept, lambda name: name <> one[1]), missed)
+                        THEN list_filter(kept, lambda name: name <> one[1])
+                    ELSE kept
+                END,
+                names
+            )]
+        END AS constraints
     FROM _not_sold
     WHERE NOT is_asked_for
 ),
@@ -203,4 +207,4 @@ LEFT JOIN _not_answers AS a ON a.job = j.job AND a.gpu_id = g.gpu_id
 LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
 ORDER BY j.job, r.rank NULLS LAST, g.gpu_id;
 COMMENT ON MACRO TABLE why_not_for IS
-    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, thin_evidence, too_late, and the refusals of judged_costs (too_expensive, stops_before_the_end, mostly_unused, interrupted_too_often). Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the planned number of GPUs that comes closest, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest of the rentals that miss the fewest constraints), and, if all rentals miss one, constraints and asked: the constraints (columns of jobs, and sanctions: a country under sanctions that the job does not ask for) that rule out all rentals, as a list of sets, and their values as written in the job. Each rental misses a constraint of each set. If no single constraint rules out all of them, the list has one set, of two constraints if possible. Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), and planned_host_gib and host_gib (host memory per machine, as planned and as offered). Facts about answers: nearest (reason, gpu_count, provider, total_usd, hours, share_used, interruptions, max_run_hours and max_hours of the candidate that comes closest to being an answer). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
+    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, thin_evidence, too_late, and the refusals of judged_costs (too_expensive, stops_before_the_end, mostly_unused, interrupted_too_often). Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the planned number of GPUs that comes closest, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest of the rentals that miss the fewest constraints), and, if all rentals miss one, constraints and asked: the constraints (columns of jobs, and sanctions: a country under sanctions that the job does not ask for) that rule out all rentals, as a list of sets, and their values as written in the job. Each rental misses a constraint of each set: the sets have one constraint each, or, if no single constraint rules out all rentals, there is one set of several. Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), and planned_host_gib and host_gib (host memory per machine, as planned and as offered). Facts about answers: nearest (reason, gpu_count, provider, total_usd, hours, share_used, interruptions, max_run_hours and max_hours of the candidate that comes closest to being an answer). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
