@@ -76,7 +76,8 @@ SELECT
             )
             ELSE lora_rank
         END AS lora_rank,
-        CASE relaxed.setting WHEN 'seq_len' THEN try_cast(relaxed.nearest AS INTEGER) ELSE seq_len END AS seq_len
+        CASE relaxed.setting WHEN 'seq_len' THEN try_cast(relaxed.nearest AS INTEGER) ELSE seq_len END
+            AS seq_len
     )
 FROM (
     SELECT * EXCLUDE (changes), unnest(list_filter(changes, lambda change: change IS NOT NULL)) AS relaxed

@@ -133,7 +133,7 @@ _not_ruled_out AS (
         CASE
             WHEN len(alone) > 0 THEN alone
             -- Those that the others make superfluous are dropped.
-            ELSE [list_reduce(
+            ELSE [list_reduce( -- noqa: LT01
                 list_transform(names, lambda name: [name]),
                 lambda kept, one: CASE
                     WHEN hits_all(list_filter(kept, lambda name: name <> one[1]), missed)
