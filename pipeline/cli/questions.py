@@ -221,14 +221,19 @@ def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
         if form == "json":
             show_object({**found.row, "parts": list(found.parts.dicts()), "why_not": found.why_not})
         elif form == "table":
+            if found.why_not:
+                for line in why_not_sentences(found):
+                    tell(line)
+                tell()
             for line in explained(found.row, replayed_sources(session.connection)):
                 tell(line)
             tell()
             # If rounded to cents, the parts would not add up.
             parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
             show(parts, form, in_lines=("how",))
-            tell()
-            for line in (*why_not_sentences(found), *found.machines):
+            if found.machines:
+                tell()
+            for line in found.machines:
                 tell(line)
         else:
             show(found.parts, form)

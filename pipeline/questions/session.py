@@ -34,11 +34,11 @@ _TO_PLAN = """
 CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {jobs}
 """
 _RELAXED = """
+CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS
+SELECT * REPLACE ({most_gpus} AS max_gpus) FROM relaxed_jobs('{jobs}', '{plans}') WHERE relaxed IS NOT NULL
+"""
+_WITH_RELAXED = """
 CREATE OR REPLACE TEMP TABLE gpufare_relaxed AS
-WITH gpufare_rented AS (FROM with_rented_gpus('{jobs}')),
-gpufare_to_plan AS (
-    SELECT * REPLACE ({most_gpus} AS max_gpus) FROM relaxed_jobs('gpufare_rented') WHERE relaxed IS NOT NULL
-)
 FROM {plans}
 UNION ALL BY NAME
 FROM job_plans('gpufare_to_plan')
@@ -142,6 +142,7 @@ class Session:
         """Return why the job that was completed last has no answer: the rows of ``nearest_answers``."""
         plans = self.plans(self.most_gpus, every_gpu=True)
         self.ask(_RELAXED.format(jobs=JOBS, plans=plans, most_gpus=self.most_gpus))
+        self.ask(_WITH_RELAXED.format(plans=plans))
         return self.ask(f"FROM nearest_answers('{JOBS}', 'gpufare_relaxed')")
 
     def machine_ranks(self, job: Job) -> list[dict[str, Any]]:

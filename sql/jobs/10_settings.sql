@@ -3,6 +3,7 @@
 CREATE OR REPLACE MACRO nearest_names_text(names, listed_in) AS
     CASE
         WHEN len(names) > 0 THEN '; the nearest are ' || array_to_string(names, ', ')
+        WHEN listed_in IN ('models', 'gpus') THEN '; gpufare ' || listed_in || ' lists them'
         ELSE '; gpufare sql "FROM ' || listed_in || '" lists them'
     END;
 COMMENT ON FUNCTION nearest_names_text IS
@@ -617,7 +618,7 @@ _job_filled AS (
             'own ' || list_filter(machines, lambda q: q.usd IS NULL)[1].text || ': the power of '
             || list_filter(machines, lambda q: q.usd IS NULL)[1].gpu_id
             || ' is not known; give the price of its electricity in USD per GPU-hour',
-            CASE WHEN n.meant['model'] IS NULL THEN 'name a model; gpufare sql "FROM models" lists them' END,
+            CASE WHEN n.meant['model'] IS NULL THEN 'name a model; gpufare models lists them' END,
             CASE WHEN tokens IS NULL THEN 'give tokens, or examples and tokens_per_example, above 0' END,
             CASE
                 WHEN tokens * epochs > 1e17

@@ -31,7 +31,7 @@ SELECT
         WHEN gpu_id IS NOT NULL THEN NULL
         WHEN len(meant) > 1 THEN several_models_text(wanted, family)
         WHEN key <> '' THEN 'no gpu ' || wanted || nearest_names_text(nearest, 'gpus')
-        ELSE 'name a GPU; gpufare sql "FROM gpus" lists them'
+        ELSE 'name a GPU; gpufare gpus lists them'
     END AS refusal
 FROM _gpu_cards;
 COMMENT ON MACRO TABLE gpu_readings IS
