@@ -73,13 +73,13 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
     All constraints are applied before anything is ranked. Options that take a NAME can be repeated.
     """
     from pipeline.cli.printing import columns_of_cheapest, for_people, gpus_paid, show
-    from pipeline.questions.alternatives import advice
+    from pipeline.questions.alternatives import advice, foreseen
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.questions.words import explained, machine_lines, nothing_fits, told_first
 
     with question(settings, day.date() if day else None) as (job, session):
-        found = session.with_picks(job, limit)
+        found = session.with_picks(job, limit, foreseen(job) if form == "table" else ())
         result = found.first(limit)
         machines = machine_lines(job, session, limit)
         if not result.rows:

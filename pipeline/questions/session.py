@@ -1,6 +1,8 @@
 """Questions asked of one open database: a job is checked, planned once, and ranked for every question."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -16,14 +18,19 @@ KEPT_PLANS = 32
 JOBS, RANKED = "gpufare_jobs", "gpufare_ranked"
 """Temporary tables of the current question: the job with its defaults, and all of the job's answers."""
 
+_ASKED, _PLANNED = "gpufare_asked", "gpufare_planned"
+"""The jobs that are ranked together, with their defaults, and their plans."""
+
 _PLAN_TABLES = (f"gpufare_plans_{number}" for number in count(1))
 """Names of tables that no other session on the same connection uses."""
 
 _COMPLETED = """
-CREATE OR REPLACE TEMP TABLE {jobs} AS
-WITH gpufare_asked AS (SELECT {columns})
-SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM checked_jobs('gpufare_asked')
+CREATE OR REPLACE TEMP TABLE {table} AS
+WITH gpufare_given AS ({given})
+SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM checked_jobs('gpufare_given')
 """
+_CURRENT = "CREATE OR REPLACE TEMP TABLE {jobs} AS FROM {asked} WHERE job = '{job}'"
+_PLANS_OF = "SELECT * REPLACE ('{job}' AS job) FROM {plans}"
 
 # All published plans fit.
 _PUBLISHED = """
@@ -58,6 +65,7 @@ class Session:
         self.connection = connection
         self._plans: OrderedDict[tuple[Any, ...], tuple[int, str]] = OrderedDict()
         self._job: dict[str, Any] = {}
+        self._ahead: dict[frozenset[tuple[str, Any]], Result] = {}
 
     def ask(self, query: str, parameters: list[Any] | None = None) -> Result:
         """Return the result of a query on the database. Raises JobError if a macro refuses the job."""
@@ -69,18 +77,24 @@ class Session:
     def complete(self, job: Job, most_rows: int | None = None) -> dict[str, Any]:
         """Check a job, fill in its defaults and keep it as the one row of ``JOBS``. The job's ranking is
         limited to the first ``most_rows`` answers, if given. Raises JobError."""
-        completed = _COMPLETED.format(
-            jobs=JOBS,
-            columns=", ".join(f"? AS {name}" for name in job.settings),
-            most_rows="NULL" if most_rows is None else most_rows,
+        (self._job,) = self._completed(JOBS, [job], most_rows)
+        return self._job
+
+    def _completed(self, table: str, jobs: Sequence[Job], most_rows: int | None) -> list[dict[str, Any]]:
+        """Check jobs, fill in their defaults, keep them in a table, and return its rows, in order. Raises
+        JobError if the first job is wrong; the others are refused in their rows."""
+        given = " UNION ALL BY NAME ".join(
+            f"SELECT 'job {place}' AS job, " + ", ".join(f"? AS {name}" for name in job.settings)
+            for place, job in enumerate(jobs, 1)
         )
-        self.ask(completed, [*job.settings.values()])
-        row = next(self.ask(f"FROM {JOBS}").dicts())
-        if row["refusal"] is not None:
-            hint = _UNKNOWN_MODEL if row["model"] is None and job["model"] is not None else ""
-            raise JobError(f"{row['refusal']}{hint}")
-        self._job = row
-        return row
+        limit = "NULL" if most_rows is None else most_rows
+        completed = _COMPLETED.format(table=table, given=given, most_rows=limit)
+        self.ask(completed, [value for job in jobs for value in job.settings.values()])
+        rows = list(self.ask(f"FROM {table} ORDER BY job").dicts())
+        if rows[0]["refusal"] is not None:
+            hint = _UNKNOWN_MODEL if rows[0]["model"] is None and jobs[0]["model"] is not None else ""
+            raise JobError(f"{rows[0]['refusal']}{hint}")
+        return rows
 
     def plans(self, most_gpus: int = 0, *, every_gpu: bool = False, complete: bool = False) -> str:
         """Return the name of the temporary table with the plans of the job that was completed last, up to the
@@ -90,18 +104,30 @@ class Session:
         Plans are made for the GPUs that an answer can have, or for all GPUs with ``every_gpu``. With
         ``complete``, published plans are not used, since they leave out plans that do not fit."""
         wanted = min(max(self._job["max_gpus"], most_gpus), self.most_gpus)
+        table = self._plans_at_hand(wanted, every_gpu=every_gpu, complete=complete)
+        if table is None:
+            made = self._planned(wanted, every_gpu or complete)
+            table = self._keep((every_gpu, complete, *self._planner_reads()), made)
+        return table
+
+    def _plans_at_hand(self, wanted: int, *, every_gpu: bool = False, complete: bool = False) -> str | None:
+        """Return the name of the table with the plans of the job that was completed last, up to ``wanted``
+        GPUs, if they are kept or, unless they must be ``complete``, in the published file."""
         key = (every_gpu, complete, *self._planner_reads())
         kept = self._plans.pop(key, None)
         if kept is not None and kept[0] < wanted:
             self.ask(f"DROP TABLE {kept[1]}")
             kept = None
-        if kept is None:
-            kept = (not complete and self._published()) or self._planned(wanted, every_gpu or complete)
-        self._plans[key] = kept
+        if kept is None and not complete:
+            kept = self._published()
+        return None if kept is None else self._keep(key, kept)
+
+    def _keep(self, key: tuple[Any, ...], plans: tuple[int, str]) -> str:
+        self._plans[key] = plans
         if len(self._plans) > KEPT_PLANS:
             _, (_, oldest) = self._plans.popitem(last=False)
             self.ask(f"DROP TABLE {oldest}")
-        return kept[1]
+        return plans[1]
 
     @cached_property
     def _settings(self) -> list[str]:
@@ -161,10 +187,39 @@ class Session:
         self.complete(job, limit)
         return self.ask(f"{_RANKED.format(jobs=JOBS, plans=self.plans())} ORDER BY rank")
 
-    def with_picks(self, job: Job, limit: int = 0) -> Result:
+    def with_picks(self, job: Job, limit: int = 0, others: Sequence[Job] = ()) -> Result:
         """Return the first ``limit`` ranked ways to run the job, and in any case the first and all picks.
-        Raises JobError."""
-        return self.cheapest(job, max(limit, ROWS_WITH_PICKS))
+
+        ``others``: jobs whose picks are probably asked for next. If their plans are at hand, they are ranked
+        in the same query: DuckDB takes longer to plan a ranking than to run it. Raises JobError."""
+        if not limit and (ranked := self._ahead.get(_key(job))):
+            return ranked
+        most_rows = max(limit, ROWS_WITH_PICKS)
+        if not others:
+            return self.cheapest(job, most_rows)
+        jobs = [job, *others]
+        found = self._ranked_together(jobs, most_rows)
+        self._ahead = {_key(jobs[place]): found[place] for place in found if place}
+        return found[0]
+
+    def _ranked_together(self, jobs: Sequence[Job], most_rows: int) -> dict[int, Result]:
+        """Return the first answers to jobs, keyed by the job's place: the first job, which stays the current
+        one, and those others that are valid and have plans at hand. Raises JobError."""
+        rows = self._completed(_ASKED, jobs, most_rows)
+        plans = {}
+        for place, row in reversed([*enumerate(rows)]):
+            self.ask(_CURRENT.format(jobs=JOBS, asked=_ASKED, job=row["job"]))
+            self._job = row
+            if table := self._plans_at_hand(row["max_gpus"]) if place else self.plans():
+                plans[place] = table
+        each = (_PLANS_OF.format(job=rows[place]["job"], plans=table) for place, table in plans.items())
+        self.ask(f"CREATE OR REPLACE TEMP TABLE {_PLANNED} AS {' UNION ALL BY NAME '.join(each)}")
+        ranked = self.ask(f"{_RANKED.format(jobs=_ASKED, plans=_PLANNED)} ORDER BY rank")
+        of_job = ranked.columns.index("job")
+        return {
+            place: replace(ranked, rows=[row for row in ranked.rows if row[of_job] == rows[place]["job"]])
+            for place in plans
+        }
 
     def rank(self, job: Job) -> Result:
         """Return the whole ranking of the job and keep it in ``RANKED``. Raises JobError."""
@@ -172,6 +227,11 @@ class Session:
         ranked = _RANKED.format(jobs=JOBS, plans=self.plans())
         self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS {ranked}")
         return self.ask(f"FROM {RANKED} ORDER BY rank")
+
+
+def _key(job: Job) -> frozenset[tuple[str, Any]]:
+    """Return what distinguishes a job from others."""
+    return frozenset(job.settings.items())
 
 
 def _job_error(error: QueryError) -> JobError:
