@@ -7,30 +7,22 @@ gets every column, and every row as it arrives.
 import csv
 import json
 import math
-import re
 import sys
-import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import accumulate, chain, islice, repeat
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.containers import Lines
-from rich.table import Table
-from rich.text import Text
 
-from pipeline.cli.terminal import bold, is_styled, say, width, wrapped
+from pipeline.cli.columns import GAP, Column, broken
+from pipeline.cli.terminal import bold, say, width, wrapped
 from pipeline.export.cells import safe_text
 from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
 from pipeline.questions.reasons import percent_text
 from pipeline.warehouse.query import Result, Stream
-
-GAP = "  "
 
 ROWS_SHOWN = 40
 """The number of rows of a long result that a terminal shows."""
@@ -230,53 +222,20 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool
     return number > 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of a table, with its minimum width and its full width, in terminal cells. A column ``yields``
-    if it may be narrower than its cells."""
-
-    heading: str
-    least: int
-    whole: int
-    is_number: bool
-    wraps: bool
-    yields: bool
-
-
-class _NameWrapper(textwrap.TextWrapper):
-    """Breaks text at spaces, and names after underscores, but never elsewhere within a word."""
-
-    wordsep_simple_re = re.compile(r"(?<=_)|(\s+)")
-
-
-class _Broken(Text):
-    """Text whose lines are also broken after underscores."""
-
-    def wrap(self, console: Console, width: int, **options: Any) -> Lines:
-        """Return lines of at most ``width`` cells; a word is broken only if it is longer than that."""
-        return Text(_broken(self.plain, width)).wrap(console, width, **options)
-
-
-def _broken(text: str, size: int) -> str:
-    """Return the text in lines of at most ``size`` characters; a longer word stays whole."""
-    wrapper = _NameWrapper(size, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(wrapper.wrap(text)) or text
-
-
 def _widest(texts: Iterable[str]) -> int:
     return max(map(cell_len, texts), default=0)
 
 
-def _column(heading: str, kind: str, values: Iterable[str], kept: int, wraps: bool) -> _Column:
+def _column(heading: str, kind: str, values: Iterable[str], kept: int, wraps: bool) -> Column:
     """Measure a column. Text may be narrowed to ``kept`` cells; numbers, days and times are never cut."""
     cells, is_list = _widest(values), kind.endswith("]")
     is_number = kind.startswith(_NUMBERS) and not is_list
     is_text = is_list or not kind.startswith((*_NUMBERS, *_MOMENTS))
     least = min(cells, kept) if is_text else cells
-    of_heading = _widest(_broken(heading, max(least, SHORT_HEADING)).split("\n"))
+    of_heading = _widest(broken(heading, max(least, SHORT_HEADING)).split("\n"))
     whole = max(cells, cell_len(heading))
     yields = wraps or (is_text and cells > kept)
-    return _Column(heading, max(least, of_heading), whole, is_number, wraps, yields)
+    return Column(heading, max(least, of_heading), whole, is_number, wraps, yields)
 
 
 def _show_table(
@@ -287,7 +246,7 @@ def _show_table(
     begin = list(islice(rows, ROWS_LAID_OUT))
     headings = [printable(heading) for heading in answer.columns]
 
-    def measured(batch: list[list[str]]) -> list[_Column]:
+    def measured(batch: list[list[str]]) -> list[Column]:
         values = zip(*batch, strict=True) if batch else repeat(())
         columns = zip(headings, answer.types, values, chain([FIRST_TEXT], repeat(LEAST_TEXT)), strict=False)
         return [_column(*column, wraps=column[0] in in_lines) for column in columns]
@@ -298,11 +257,13 @@ def _show_table(
         for row in chain([headings], begin, rows):
             print(GAP.join(map(_padded, row, columns)).rstrip())
         return bool(begin)
+    from pipeline.cli.terminal_table import print_table
+
     hidden: dict[str, None] = {}
     for batch in chain([begin], iter(lambda: list(islice(rows, ROWS_LAID_OUT)), [])):
         columns = measured(batch)
         fitting = _fitting(columns, terminal_cells, always)
-        _print_table(columns[:fitting], batch, terminal_cells)
+        print_table(columns[:fitting], batch, terminal_cells)
         hidden |= dict.fromkeys(column.heading for column in columns[fitting:])
     if hidden:
         more = f" and {len(hidden) - NAMED} more" if len(hidden) > NAMED else ""
@@ -311,45 +272,16 @@ def _show_table(
     return bool(begin)
 
 
-def _padded(text: str, column: _Column) -> str:
+def _padded(text: str, column: Column) -> str:
     """Return a cell padded to the width of its column."""
     blanks = " " * (column.whole - cell_len(text))
     return blanks + text if column.is_number else text + blanks
 
 
-def _fitting(columns: list[_Column], terminal_cells: int, always: int) -> int:
+def _fitting(columns: list[Column], terminal_cells: int, always: int) -> int:
     """Return the number of columns that fit, but at least ``always``."""
     ends = accumulate(column.least + len(GAP) for column in columns)
     return max(always, sum(end <= terminal_cells + len(GAP) for end in ends))
-
-
-def _print_table(columns: list[_Column], rows: list[list[str]], terminal_cells: int) -> None:
-    """Print a table no wider than the terminal: if it does not fit, headings are broken and the widest text
-    is narrowed."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    unbroken = sum(max(column.least, cell_len(column.heading)) + len(GAP) for column in columns)
-    for column in columns:
-        has_room = unbroken <= terminal_cells + len(GAP)
-        heading = column.heading if has_room else _broken(column.heading, column.least)
-        table.add_column(
-            Text(heading, overflow="fold"),
-            justify="right" if column.is_number else "left",
-            no_wrap=not column.yields,
-        )
-    for row in rows:
-        table.add_row(
-            *(
-                _Broken(cell, overflow="fold")
-                if column.wraps
-                else Text(cell, no_wrap=True, overflow="ellipsis")
-                for cell, column in zip(row, columns, strict=False)
-            )
-        )
-    console = Console(width=terminal_cells, force_terminal=is_styled(), highlight=False)
-    with console.capture() as written:
-        console.print(table)
-    for line in written.get().splitlines():
-        print(line.rstrip())
 
 
 def _cell(value: Any) -> str:
