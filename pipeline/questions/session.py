@@ -29,12 +29,12 @@ CREATE OR REPLACE TEMP TABLE {table} AS
 WITH gpufare_given AS ({given})
 SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM checked_jobs('gpufare_given')
 """
-_CURRENT = "CREATE OR REPLACE TEMP TABLE {jobs} AS FROM {asked} WHERE job = '{job}'"
-_PLANS_OF = "SELECT * REPLACE ('{job}' AS job) FROM {plans}"
+_FIRST = "CREATE OR REPLACE TEMP TABLE {jobs} AS FROM {asked} ORDER BY job LIMIT 1"
 
 # All published plans fit.
 _PUBLISHED = """
-CREATE TEMP TABLE {table} AS SELECT *, NULL::VARCHAR AS infeasible_reason FROM plans_at_hand('{jobs}')
+CREATE OR REPLACE TEMP TABLE {table} AS
+SELECT *, NULL::VARCHAR AS infeasible_reason FROM plans_at_hand('{jobs}')
 """
 # DuckDB plans jobs from a table 30 ms faster than jobs from a query.
 _TO_PLAN = """
@@ -51,6 +51,7 @@ UNION ALL BY NAME
 FROM job_plans('gpufare_to_plan')
 """
 _UNKNOWN_MODEL = "; or give its config.json, or add it with gpufare model add and refresh"
+_JOBS_PLANNED = "SELECT count(DISTINCT job) FROM {plans}"
 _RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
 ROWS_WITH_PICKS = 4
@@ -104,30 +105,18 @@ class Session:
         Plans are made for the GPUs that an answer can have, or for all GPUs with ``every_gpu``. With
         ``complete``, published plans are not used, since they leave out plans that do not fit."""
         wanted = min(max(self._job["max_gpus"], most_gpus), self.most_gpus)
-        table = self._plans_at_hand(wanted, every_gpu=every_gpu, complete=complete)
-        if table is None:
-            made = self._planned(wanted, every_gpu or complete)
-            table = self._keep((every_gpu, complete, *self._planner_reads()), made)
-        return table
-
-    def _plans_at_hand(self, wanted: int, *, every_gpu: bool = False, complete: bool = False) -> str | None:
-        """Return the name of the table with the plans of the job that was completed last, up to ``wanted``
-        GPUs, if they are kept or, unless they must be ``complete``, in the published file."""
         key = (every_gpu, complete, *self._planner_reads())
         kept = self._plans.pop(key, None)
         if kept is not None and kept[0] < wanted:
             self.ask(f"DROP TABLE {kept[1]}")
             kept = None
-        if kept is None and not complete:
-            kept = self._published()
-        return None if kept is None else self._keep(key, kept)
-
-    def _keep(self, key: tuple[Any, ...], plans: tuple[int, str]) -> str:
-        self._plans[key] = plans
+        if kept is None:
+            kept = (not complete and self._published()) or self._planned(wanted, every_gpu or complete)
+        self._plans[key] = kept
         if len(self._plans) > KEPT_PLANS:
             _, (_, oldest) = self._plans.popitem(last=False)
             self.ask(f"DROP TABLE {oldest}")
-        return plans[1]
+        return kept[1]
 
     @cached_property
     def _settings(self) -> list[str]:
@@ -185,41 +174,40 @@ class Session:
         """Return the first ``limit`` ranked ways to run the job, or all ways, with the columns of
         ``cheapest_for``. Raises JobError."""
         self.complete(job, limit)
-        return self.ask(f"{_RANKED.format(jobs=JOBS, plans=self.plans())} ORDER BY rank")
+        return self._ranked(JOBS, self.plans())
 
     def with_picks(self, job: Job, limit: int = 0, others: Sequence[Job] = ()) -> Result:
         """Return the first ``limit`` ranked ways to run the job, and in any case the first and all picks.
 
-        ``others``: jobs whose picks are probably asked for next. If their plans are at hand, they are ranked
-        in the same query: DuckDB takes longer to plan a ranking than to run it. Raises JobError."""
-        if not limit and (ranked := self._ahead.get(_key(job))):
-            return ranked
+        ``others``: jobs whose picks are probably asked for next. If the file has plans for all of the jobs,
+        they are ranked in one query, since DuckDB takes longer to plan a ranking than to run it. Raises
+        JobError."""
+        if not limit and (ready := self._ahead.get(_key(job))):
+            return ready
         most_rows = max(limit, ROWS_WITH_PICKS)
         if not others:
             return self.cheapest(job, most_rows)
         jobs = [job, *others]
-        found = self._ranked_together(jobs, most_rows)
-        self._ahead = {_key(jobs[place]): found[place] for place in found if place}
-        return found[0]
-
-    def _ranked_together(self, jobs: Sequence[Job], most_rows: int) -> dict[int, Result]:
-        """Return the first answers to jobs, keyed by the job's place: the first job, which stays the current
-        one, and those others that are valid and have plans at hand. Raises JobError."""
         rows = self._completed(_ASKED, jobs, most_rows)
-        plans = {}
-        for place, row in reversed([*enumerate(rows)]):
-            self.ask(_CURRENT.format(jobs=JOBS, asked=_ASKED, job=row["job"]))
-            self._job = row
-            if table := self._plans_at_hand(row["max_gpus"]) if place else self.plans():
-                plans[place] = table
-        each = (_PLANS_OF.format(job=rows[place]["job"], plans=table) for place, table in plans.items())
-        self.ask(f"CREATE OR REPLACE TEMP TABLE {_PLANNED} AS {' UNION ALL BY NAME '.join(each)}")
-        ranked = self.ask(f"{_RANKED.format(jobs=_ASKED, plans=_PLANNED)} ORDER BY rank")
-        of_job = ranked.columns.index("job")
-        return {
-            place: replace(ranked, rows=[row for row in ranked.rows if row[of_job] == rows[place]["job"]])
-            for place in plans
-        }
+        self.ask(_FIRST.format(jobs=JOBS, asked=_ASKED))
+        self._job = rows[0]
+        if any(row["refusal"] for row in rows) or not self._all_published(len(jobs)):
+            return self._ranked(JOBS, self.plans())
+        found = self._ranked(_ASKED, _PLANNED)
+        of_job = found.columns.index("job")
+        first, *rest = (
+            replace(found, rows=[row for row in found.rows if row[of_job] == asked["job"]]) for asked in rows
+        )
+        self._ahead = dict(zip(map(_key, others), rest, strict=True))
+        return first
+
+    def _all_published(self, jobs: int) -> bool:
+        """Read the plans for the jobs in ``_ASKED`` into ``_PLANNED``; True if each of them has plans."""
+        self.ask(_PUBLISHED.format(table=_PLANNED, jobs=_ASKED))
+        return self.ask(_JOBS_PLANNED.format(plans=_PLANNED)).rows == [(jobs,)]
+
+    def _ranked(self, jobs: str, plans: str) -> Result:
+        return self.ask(f"{_RANKED.format(jobs=jobs, plans=plans)} ORDER BY rank")
 
     def rank(self, job: Job) -> Result:
         """Return the whole ranking of the job and keep it in ``RANKED``. Raises JobError."""
