@@ -17,7 +17,7 @@ from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.questions import fit as fitting
 from pipeline.questions import gpu_prices, why
-from pipeline.questions.alternatives import advice
+from pipeline.questions.alternatives import advice, foreseen
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, given_job, number, whole
 from pipeline.questions.own_runs import own_runs_note
@@ -134,7 +134,9 @@ class Prices:
         if limit is not None:
             limit = whole("limit", limit, least=1)
         session, asked = self._asked(config, job)
-        found = session.cheapest(asked) if limit is None else session.with_picks(asked, limit)
+        found = (
+            session.cheapest(asked) if limit is None else session.with_picks(asked, limit, foreseen(asked))
+        )
         result = found if limit is None else found.first(limit)
         notes = [*machine_lines(asked, session, limit), *self._notes(session)]
         if not result.rows:

@@ -7,28 +7,20 @@ gets every column, and every row as it arrives.
 import csv
 import json
 import math
-import re
 import sys
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate, chain, islice, repeat
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.containers import Lines
-from rich.table import Table
-from rich.text import Text
 
-from pipeline.cli.terminal import bold, is_styled, say, width, wrapped
+from pipeline.cli.columns import GAP, Column, broken
+from pipeline.cli.terminal import bold, say, width, wrapped
 from pipeline.export.cells import safe_text
 from pipeline.parsing.printable import printable
 from pipeline.questions.tables import cell_text
 from pipeline.warehouse.query import Result, Stream
-
-GAP = "  "
 
 ROWS_SHOWN = 40
 """The number of rows of a long result that a terminal shows."""
@@ -177,53 +169,20 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool
     return number > 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of a table, with its minimum width and its full width, in terminal cells. A column ``yields``
-    if it may be narrower than its cells."""
-
-    heading: str
-    least: int
-    whole: int
-    is_number: bool
-    wraps: bool
-    yields: bool
-
-
-class _NameWrapper(textwrap.TextWrapper):
-    """Breaks text at spaces, and names after underscores, but never elsewhere within a word."""
-
-    wordsep_simple_re = re.compile(r"(?<=_)|(\s+)")
-
-
-class _Broken(Text):
-    """Text whose lines are also broken after underscores."""
-
-    def wrap(self, console: Console, width: int, **options: Any) -> Lines:
-        """Return lines of at most ``width`` cells; a word is broken only if it is longer than that."""
-        return Text(_broken(self.plain, width)).wrap(console, width, **options)
-
-
-def _broken(text: str, size: int) -> str:
-    """Return the text in lines of at most ``size`` characters; a longer word stays whole."""
-    wrapper = _NameWrapper(size, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(wrapper.wrap(text)) or text
-
-
 def _widest(texts: Iterable[str]) -> int:
     return max(map(cell_len, texts), default=0)
 
 
-def _column(heading: str, kind: str, values: Iterable[str], kept: int, wraps: bool) -> _Column:
+def _column(heading: str, kind: str, values: Iterable[str], kept: int, wraps: bool) -> Column:
     """Measure a column. Text may be narrowed to ``kept`` cells; numbers, days and times are never cut."""
     cells, is_list = _widest(values), kind.endswith("]")
     is_number = kind.startswith(_NUMBERS) and not is_list
     is_text = is_list or not kind.startswith((*_NUMBERS, *_MOMENTS))
     least = min(cells, kept) if is_text else cells
-    of_heading = _widest(_broken(heading, max(least, SHORT_HEADING)).split("\n"))
+    of_heading = _widest(broken(heading, max(least, SHORT_HEADING)).split("\n"))
     whole = max(cells, cell_len(heading))
     yields = wraps or (is_text and cells > kept)
-    return _Column(heading, max(least, of_heading), whole, is_number, wraps, yields)
+    return Column(heading, max(least, of_heading), whole, is_number, wraps, yields)
 
 
 def _show_table(
@@ -238,11 +197,13 @@ def _show_table(
         for row in chain([[column.heading for column in columns]], begin, rows):
             print(GAP.join(map(_padded, row, columns)).rstrip())
         return bool(begin)
+    from pipeline.cli.terminal_table import lines_of
+
     hidden: dict[str, None] = {}
     for batch in chain([begin], iter(lambda: list(islice(rows, ROWS_LAID_OUT)), [])):
         columns = _measured(answer, batch, in_lines)
         fitting = _fitting(columns, terminal_cells, always)
-        for line in _table_lines(columns[:fitting], batch, terminal_cells):
+        for line in lines_of(columns[:fitting], batch, terminal_cells):
             print(line)
         hidden |= dict.fromkeys(column.heading for column in columns[fitting:])
     if hidden:
@@ -259,10 +220,12 @@ def table_lines(answer: Result) -> list[str]:
     if terminal_cells is None:
         lines = [[column.heading for column in columns], *rows]
         return [GAP.join(map(_padded, row, columns)).rstrip() for row in lines]
-    return _table_lines(columns[: _fitting(columns, terminal_cells, 1)], rows, terminal_cells)
+    from pipeline.cli.terminal_table import lines_of
+
+    return lines_of(columns[: _fitting(columns, terminal_cells, 1)], rows, terminal_cells)
 
 
-def _measured(answer: Result | Stream, rows: list[list[str]], in_lines: Collection[str]) -> list[_Column]:
+def _measured(answer: Result | Stream, rows: list[list[str]], in_lines: Collection[str]) -> list[Column]:
     """Measure the columns of an answer for the cells in ``rows``."""
     headings = [printable(heading) for heading in answer.columns]
     values = zip(*rows, strict=True) if rows else repeat(())
@@ -270,42 +233,13 @@ def _measured(answer: Result | Stream, rows: list[list[str]], in_lines: Collecti
     return [_column(*column, wraps=column[0] in in_lines) for column in columns]
 
 
-def _padded(text: str, column: _Column) -> str:
+def _padded(text: str, column: Column) -> str:
     """Return a cell padded to the width of its column."""
     blanks = " " * (column.whole - cell_len(text))
     return blanks + text if column.is_number else text + blanks
 
 
-def _fitting(columns: list[_Column], terminal_cells: int, always: int) -> int:
+def _fitting(columns: list[Column], terminal_cells: int, always: int) -> int:
     """Return the number of columns that fit, but at least ``always``."""
     ends = accumulate(column.least + len(GAP) for column in columns)
     return max(always, sum(end <= terminal_cells + len(GAP) for end in ends))
-
-
-def _table_lines(columns: list[_Column], rows: list[list[str]], terminal_cells: int) -> list[str]:
-    """Return the lines of a table no wider than the terminal: if it does not fit, headings are broken and the
-    widest text is narrowed."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    unbroken = sum(column.whole + len(GAP) for column in columns)
-    for column in columns:
-        has_room = unbroken <= terminal_cells + len(GAP)
-        heading = column.heading if has_room else _broken(column.heading, column.least)
-        table.add_column(
-            Text(heading, overflow="fold"),
-            justify="right" if column.is_number else "left",
-            no_wrap=not column.yields,
-        )
-    for row in rows:
-        table.add_row(
-            *(
-                _Broken(cell, overflow="fold")
-                if column.wraps
-                else Text(cell, no_wrap=True, overflow="ellipsis")
-                for cell, column in zip(row, columns, strict=False)
-            )
-        )
-    # The last column is padded, too.
-    console = Console(width=terminal_cells + 1, force_terminal=is_styled(), highlight=False)
-    with console.capture() as written:
-        console.print(table)
-    return [line.rstrip() for line in written.get().splitlines()]

@@ -103,11 +103,12 @@ def cheapest(day: datetime | None, limit: int | None, every: str | None, form: s
     All constraints are applied before anything is ranked. Options that take a NAME can be repeated.
     """
     from pipeline.cli.printing import show
+    from pipeline.questions.alternatives import foreseen
     from pipeline.questions.recurring import with_year
     from pipeline.questions.words import machine_lines, nothing_fits
 
     with question(settings, day.date() if day else None, with_age=form != "table") as (job, session):
-        found = session.with_picks(job, limit or ROWS)
+        found = session.with_picks(job, limit or ROWS, foreseen(job) if form == "table" else ())
         machines = machine_lines(job, session, limit or ROWS)
         if not found.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()

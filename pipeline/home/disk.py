@@ -8,8 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock
-
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import HOME_VARIABLE, Home
 
@@ -158,6 +156,8 @@ CHOICES_LOCK_SECONDS = 30
 @contextmanager
 def choices_lock(home: Home) -> Iterator[None]:
     """Hold the lock under which the user's choices and reviews are changed, and make the home's folder."""
+    from filelock import FileLock  # a question, which imports this module, takes no lock
+
     home.root.mkdir(parents=True, exist_ok=True)
     with FileLock(home.permissions_lock, timeout=CHOICES_LOCK_SECONDS):
         yield

@@ -1,17 +1,19 @@
 """Native prices in US dollars per hour, unrounded, and dollar prices as text."""
 
 from decimal import Decimal
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from pipeline.contracts.listing import NativeUnit
 from pipeline.parsing.units import HOURS_PER_MONTH, TIMES_PER_HOUR, TimeUnit
+
+if TYPE_CHECKING:
+    from pipeline.contracts.listing import NativeUnit
 
 HOURS_PER_DAY = 24
 
 
 def usd_per_hour(
     native_price: Decimal,
-    native_unit: NativeUnit,
+    native_unit: "NativeUnit",
     gpu_count: float,
     term_days: int | None,
     fx: Decimal,

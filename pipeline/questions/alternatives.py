@@ -31,6 +31,25 @@ def advice(
     return [*others, *told] if "dearer_than_on_demand" in (rows[0]["cautions"] or ()) else [*told, *others]
 
 
+def foreseen(job: Job) -> list[Job]:
+    """Return the jobs that ``alternatives`` will ask about, as far as the job's settings tell: for
+    ``Session.with_picks``, which ranks several jobs at once."""
+    jobs = []
+    if job["kind"] not in (None, "on_demand"):
+        jobs.append(_with_on_demand(job))
+    if job["method"] == "qlora":
+        jobs.append(_with_lora(job))
+    return jobs
+
+
+def _with_on_demand(job: Job) -> Job:
+    return job.but(kind="on_demand", max_term_days=None)
+
+
+def _with_lora(job: Job) -> Job:
+    return job.but(method="lora", quantization=None)
+
+
 def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what would change with another price kind, number of GPUs, method or precision, in a sentence
     each: on demand, if that costs less, or is safe and costs little more; more GPUs, if nothing finishes in
@@ -58,7 +77,7 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
     kind, safest_usd = rows[0]["price_kind"], rows[0]["safest_usd"]
     if kind in ("on_demand", "quote", "own"):
         return []
-    others = list(session.with_picks(job.but(kind="on_demand", max_term_days=None)).dicts())
+    others = list(session.with_picks(_with_on_demand(job)).dicts())
     lines = []
     cheapest, safest = picked(others, "cheapest"), picked(others, "safest")
     if cheapest and cheapest["total_usd"] <= rows[0]["total_usd"]:
@@ -70,7 +89,7 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
 
 def _lora(session: Session, job: Job, told: Mapping[str, Any]) -> list[str]:
     """Return what the job costs with LoRA, and the safest way, if LoRA costs no more than the QLoRA told."""
-    rows = list(session.with_picks(job.but(method="lora", quantization=None)).dicts())
+    rows = list(session.with_picks(_with_lora(job)).dicts())
     other, safest = told_first(rows) if rows else None, picked(rows, "safest")
     if other is None or other["total_usd"] > told["total_usd"]:
         return []

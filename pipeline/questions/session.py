@@ -1,6 +1,8 @@
 """Questions asked of one open database: a job is checked, planned once, and ranked for every question."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -16,18 +18,23 @@ KEPT_PLANS = 32
 JOBS, RANKED = "gpufare_jobs", "gpufare_ranked"
 """Temporary tables of the current question: the job with its defaults, and all of the job's answers."""
 
+_ASKED, _PLANNED = "gpufare_asked", "gpufare_planned"
+"""The jobs that are ranked together, with their defaults, and their plans."""
+
 _PLAN_TABLES = (f"gpufare_plans_{number}" for number in count(1))
 """Names of tables that no other session on the same connection uses."""
 
 _COMPLETED = """
-CREATE OR REPLACE TEMP TABLE {jobs} AS
-WITH gpufare_asked AS (SELECT {columns})
-SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM checked_jobs('gpufare_asked')
+CREATE OR REPLACE TEMP TABLE {table} AS
+WITH gpufare_given AS ({given})
+SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM checked_jobs('gpufare_given')
 """
+_FIRST = "CREATE OR REPLACE TEMP TABLE {jobs} AS FROM {asked} ORDER BY job LIMIT 1"
 
 # All published plans fit.
 _PUBLISHED = """
-CREATE TEMP TABLE {table} AS SELECT *, NULL::VARCHAR AS infeasible_reason FROM plans_at_hand('{jobs}')
+CREATE OR REPLACE TEMP TABLE {table} AS
+SELECT *, NULL::VARCHAR AS infeasible_reason FROM plans_at_hand('{jobs}')
 """
 # DuckDB plans jobs from a table 30 ms faster than jobs from a query.
 _TO_PLAN = """
@@ -43,6 +50,7 @@ FROM {plans}
 UNION ALL BY NAME
 FROM job_plans('gpufare_to_plan')
 """
+_JOBS_PLANNED = "SELECT count(DISTINCT job) FROM {plans}"
 _RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
 ROWS_WITH_PICKS = 4
@@ -57,6 +65,7 @@ class Session:
         self.connection = connection
         self._plans: OrderedDict[tuple[Any, ...], tuple[int, str]] = OrderedDict()
         self._job: dict[str, Any] = {}
+        self._ahead: dict[frozenset[tuple[str, Any]], Result] = {}
 
     def ask(self, query: str, parameters: list[Any] | None = None) -> Result:
         """Return the result of a query on the database. Raises JobError if a macro refuses the job."""
@@ -68,17 +77,23 @@ class Session:
     def complete(self, job: Job, most_rows: int | None = None) -> dict[str, Any]:
         """Check a job, fill in its defaults and keep it as the one row of ``JOBS``. The job's ranking is
         limited to the first ``most_rows`` answers, if given. Raises JobError."""
-        completed = _COMPLETED.format(
-            jobs=JOBS,
-            columns=", ".join(f"? AS {name}" for name in job.settings),
-            most_rows="NULL" if most_rows is None else most_rows,
+        (self._job,) = self._completed(JOBS, [job], most_rows)
+        return self._job
+
+    def _completed(self, table: str, jobs: Sequence[Job], most_rows: int | None) -> list[dict[str, Any]]:
+        """Check jobs, fill in their defaults, keep them in a table, and return its rows, in order. Raises
+        JobError if the first job is wrong; the others are refused in their rows."""
+        given = " UNION ALL BY NAME ".join(
+            f"SELECT 'job {place}' AS job, " + ", ".join(f"? AS {name}" for name in job.settings)
+            for place, job in enumerate(jobs, 1)
         )
-        self.ask(completed, [*job.settings.values()])
-        row = next(self.ask(f"FROM {JOBS}").dicts())
-        if row["refusal"] is not None:
-            raise JobError(row["refusal"])
-        self._job = row
-        return row
+        limit = "NULL" if most_rows is None else most_rows
+        completed = _COMPLETED.format(table=table, given=given, most_rows=limit)
+        self.ask(completed, [value for job in jobs for value in job.settings.values()])
+        rows = list(self.ask(f"FROM {table} ORDER BY job").dicts())
+        if rows[0]["refusal"] is not None:
+            raise JobError(rows[0]["refusal"])
+        return rows
 
     def plans(self, most_gpus: int = 0, *, every_gpu: bool = False, complete: bool = False) -> str:
         """Return the name of the temporary table with the plans of the job that was completed last, up to the
@@ -158,12 +173,40 @@ class Session:
         """Return the first ``limit`` ranked ways to run the job, or all ways, with the columns of
         ``cheapest_for``. Raises JobError."""
         self.complete(job, limit)
-        return self.ask(f"{_RANKED.format(jobs=JOBS, plans=self.plans())} ORDER BY rank")
+        return self._ranked(JOBS, self.plans())
 
-    def with_picks(self, job: Job, limit: int = 0) -> Result:
+    def with_picks(self, job: Job, limit: int = 0, others: Sequence[Job] = ()) -> Result:
         """Return the first ``limit`` ranked ways to run the job, and in any case the first and all picks.
-        Raises JobError."""
-        return self.cheapest(job, max(limit, ROWS_WITH_PICKS))
+
+        ``others``: jobs whose picks are probably asked for next. If the file has plans for all of the jobs,
+        they are ranked in one query, since DuckDB takes longer to plan a ranking than to run it. Raises
+        JobError."""
+        if not limit and (ready := self._ahead.get(_key(job))):
+            return ready
+        most_rows = max(limit, ROWS_WITH_PICKS)
+        if not others:
+            return self.cheapest(job, most_rows)
+        jobs = [job, *others]
+        rows = self._completed(_ASKED, jobs, most_rows)
+        self.ask(_FIRST.format(jobs=JOBS, asked=_ASKED))
+        self._job = rows[0]
+        if any(row["refusal"] for row in rows) or not self._all_published(len(jobs)):
+            return self._ranked(JOBS, self.plans())
+        found = self._ranked(_ASKED, _PLANNED)
+        of_job = found.columns.index("job")
+        first, *rest = (
+            replace(found, rows=[row for row in found.rows if row[of_job] == asked["job"]]) for asked in rows
+        )
+        self._ahead = dict(zip(map(_key, others), rest, strict=True))
+        return first
+
+    def _all_published(self, jobs: int) -> bool:
+        """Read the plans for the jobs in ``_ASKED`` into ``_PLANNED``; True if each of them has plans."""
+        self.ask(_PUBLISHED.format(table=_PLANNED, jobs=_ASKED))
+        return self.ask(_JOBS_PLANNED.format(plans=_PLANNED)).rows == [(jobs,)]
+
+    def _ranked(self, jobs: str, plans: str) -> Result:
+        return self.ask(f"{_RANKED.format(jobs=jobs, plans=plans)} ORDER BY rank")
 
     def rank(self, job: Job) -> Result:
         """Return the whole ranking of the job and keep it in ``RANKED``. Raises JobError."""
@@ -171,6 +214,11 @@ class Session:
         ranked = _RANKED.format(jobs=JOBS, plans=self.plans())
         self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS {ranked}")
         return self.ask(f"FROM {RANKED} ORDER BY rank")
+
+
+def _key(job: Job) -> frozenset[tuple[str, Any]]:
+    """Return what distinguishes a job from others."""
+    return frozenset(job.settings.items())
 
 
 def _job_error(error: QueryError) -> JobError:

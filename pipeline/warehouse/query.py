@@ -60,9 +60,11 @@ class Stream:
 
 
 @contextmanager
-def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+def reader(
+    published: Path, *, writes_files: bool = False, threads: int | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Connect to the current published file: read-only, without access to a network and, unless the caller
-    writes files, without access to other files.
+    writes files, without access to other files. ``threads``: how many DuckDB uses, by default one per core.
 
     The file is attached to an in-memory database, so that a process that opens the file again gets the newest
     one. Raises NotPublishedError and DamagedError.
@@ -79,6 +81,8 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
             raise DamagedError(
                 f"{published} cannot be read: `gpufare refresh` writes a new one ({reason})"
             ) from error
+        if threads is not None:
+            connection.execute(f"SET threads = {threads}")
         if not writes_files:
             connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")

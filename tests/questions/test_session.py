@@ -92,6 +92,27 @@ def test_a_session_plans_what_the_planner_reads_and_nothing_twice(
     assert len(tables()) == 3
 
 
+def test_jobs_ranked_together_have_the_answers_that_each_has_alone(session: Session) -> None:
+    qlora = Job(model="llama-3.1-8b", method="qlora", tokens=1e8, kind="spot")
+    lora, on_demand = qlora.but(method="lora"), qlora.but(kind="on_demand")
+    alone = {job: _plain(Session(session.connection).with_picks(job, 5)) for job in (qlora, lora, on_demand)}
+
+    def of_job(result: Result) -> list[list[Any]]:
+        of = result.columns.index("job")
+        return [[*row[:of], "job 1", *row[of + 1 :]] for row in _plain(result)]
+
+    assert _plain(session.with_picks(qlora, 5, [lora, on_demand])) == alone[qlora]
+    assert [of_job(session.with_picks(job)) for job in (lora, on_demand)] == [alone[lora], alone[on_demand]]
+    # The first job is the current one, and a limit is kept.
+    assert [row["method"] for row in session.ask(f"FROM {JOBS}").dicts()] == ["qlora"]
+    assert len(session.with_picks(lora, 7).rows) == 7
+    # Other jobs that are refused, or that have no published plans, do not disturb the first.
+    for other in (qlora.but(gpus=1, min_gpus=2), qlora.but(seq_len=640)):
+        assert _plain(session.with_picks(qlora, 5, [other])) == alone[qlora]
+    with pytest.raises(gpufare.JobError, match="min_gpus 2 is more than gpus 1"):
+        session.with_picks(qlora.but(gpus=1, min_gpus=2))
+
+
 def test_a_job_or_file_that_macros_refuse_is_an_error_in_one_line(prices: gpufare.Prices) -> None:
     session = prices._session()
     wrong: dict[str, dict[str, Any]] = {
