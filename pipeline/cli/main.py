@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli import (
+    assistant,
     daily,
     database,
     files,
@@ -27,7 +28,7 @@ from pipeline.home.disk import disk_error_text
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-_EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate"}
+_EXTRA_OF = {"mcp": "mcp", "mcp_types": "mcp", "numpy": "calibrate", "scipy": "calibrate"}
 """Packages that a default install lacks, each with the extra that installs it."""
 
 
@@ -161,6 +162,7 @@ for command in (
     questions.watch,
     questions.fit,
     questions.compare,
+    assistant.mcp,
     database.sql,
     database.export,
     database.report,

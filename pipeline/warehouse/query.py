@@ -59,9 +59,12 @@ class Stream:
 
 
 @contextmanager
-def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+def reader(
+    published: Path, *, writes_files: bool = False, spills: bool = True
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Connect to the current published file: read-only, without access to a network and, unless the caller
-    writes files, without access to other files.
+    writes files, without access to other files. Unless the connection ``spills`` to the folder for temporary
+    files, a query that needs more memory than the limit fails.
 
     The file is attached to an in-memory database, so that a process that opens the file again gets the newest
     one. Raises NotPublishedError and DamagedError.
@@ -77,6 +80,8 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
             raise DamagedError(
                 f"{published} cannot be read: `gpufare refresh` writes a new one ({reason})"
             ) from error
+        if not spills:
+            connection.execute("SET temp_directory = ''")
         if not writes_files:
             connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")

@@ -1,0 +1,25 @@
+"""A way to run a job in one line, with what tells how far to trust it."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pipeline.questions.reasons import percent_text
+from pipeline.questions.words import careful_text, way_text
+
+
+def short_text(
+    name: str, row: Mapping[str, Any], replayed: Collection[str] = (), *, careful: bool = True
+) -> str:
+    """Return a row of ``cheapest_for`` in a sentence that begins with its ``name``: cost in US dollars and
+    hours with their bands, P(fits), the day and age of the price, the evidence of the speed and, if
+    ``careful``, its cautions. ``replayed`` lists the sources whose prices come from saved pages and could
+    pass for live ones."""
+    saved = ", from a saved page: the provider was not asked" if row["source"] in replayed else ""
+    return (
+        f"{name}: {way_text(row)}, ${row['total_usd']:,.2f} "
+        f"(${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f}), {row['hours']:,.1f} hours "
+        f"({row['hours_low']:,.1f} to {row['hours_high']:,.1f}), P(fits) "
+        f"{percent_text(row['fit_probability'])}, price of {row['price_day']} "
+        f"({row['price_age_days']} days old{saved}), speed {row['evidence']}."
+        f"{careful_text(row) if careful else ''}"
+    )
