@@ -10,12 +10,27 @@ token count, deadline or filter then takes milliseconds. The answers are the sam
 command and of the SQL macros in the published file, which ``gpufare refresh`` makes.
 """
 
-from gpufare.prices import Answer, Prices, cheapest, compare, explain, fit, fits_on, history, open, watch
+from gpufare.questions import (
+    Answer,
+    Prices,
+    cheapest,
+    compare,
+    explain,
+    fit,
+    fits_on,
+    gpus,
+    history,
+    models,
+    open,
+    prices,
+    sql,
+    watch,
+)
 from pipeline.contracts.errors import GpufareError
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import JobError
 from pipeline.questions.why import Explanation
-from pipeline.warehouse.query import NotPublishedError
+from pipeline.warehouse.query import NotPublishedError, QueryError
 
 __all__ = [
     "Answer",
@@ -25,12 +40,17 @@ __all__ = [
     "JobError",
     "NotPublishedError",
     "Prices",
+    "QueryError",
     "cheapest",
     "compare",
     "explain",
     "fit",
     "fits_on",
+    "gpus",
     "history",
+    "models",
     "open",
+    "prices",
+    "sql",
     "watch",
 ]

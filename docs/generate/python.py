@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import gpufare
-from gpufare import prices
 
 INTRODUCTION = """# Python
 
@@ -24,7 +23,7 @@ def _sections() -> Iterator[str]:
         thing = getattr(gpufare, name)
         if inspect.isfunction(thing):
             yield _function(f"gpufare.{name}", thing)
-    for kind in (prices.Prices, prices.Answer):
+    for kind in (gpufare.Prices, gpufare.Answer):
         yield f"## {kind.__name__}\n\n{_doc(kind)}\n"
         for name, member in vars(kind).items():
             if inspect.isfunction(member) and not name.startswith("_"):

@@ -41,6 +41,18 @@ def job_settings() -> dict[str, JobSetting]:
         return {row["setting"]: _setting(row) for row in csv.DictReader(file)}
 
 
+DAILY_PRICE_SETTINGS = (
+    "gpu", "exclude_gpu", "kind", "country", "exclude_country", "continent", "source", "exclude_source",
+)  # fmt: skip
+"""The settings that choose prices of past days, which are recorded without their other terms."""
+
+PRICE_SETTINGS = (
+    *DAILY_PRICE_SETTINGS, "provider", "exclude_provider", "tier", "gpus", "min_gpus", "max_term_days",
+    "max_age_days",
+)  # fmt: skip
+"""The settings that choose today's prices."""
+
+
 def default_count(name: str) -> int:
     """Return the default of a setting that takes whole numbers."""
     return int(job_settings()[name].default_value)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from pipeline.catalog.job_settings import JobSetting, job_settings
+from pipeline.catalog.job_settings import PRICE_SETTINGS, JobSetting, job_settings
 from pipeline.cli.parameters import EXISTING_FILE
 from pipeline.contracts.training import ADAPTER_METHODS
 
@@ -58,6 +58,8 @@ def _options(settings: Iterable[JobSetting]) -> tuple[Any, ...]:
 
 JOB = _options(job_settings().values())
 RECIPE = _options(setting for setting in job_settings().values() if setting.recipe)
+OF_PRICES = tuple(_option(job_settings()[name]) for name in PRICE_SETTINGS if name != "gpu")
+"""The options that choose prices, apart from the GPU."""
 
 
 def with_options(*options: Any) -> Callable[[Command], Command]:

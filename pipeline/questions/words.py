@@ -447,16 +447,22 @@ def assumptions(row: Mapping[str, Any]) -> list[str]:
     """Return lines with the assumptions of a row of ``cheapest_for``: the training recipe, the offers whose
     place is unknown, and sequences longer than the model supports."""
     taken = json.loads(row["assumptions"])
-    lines = [assumed(taken, row["method"])]
+    lines = [assumed(taken, row["method"]), *skipped(taken)]
+    if "max_context" in taken:
+        longer = f"sequences longer than the {taken['max_context']} tokens that the model supports"
+        lines.append(f"CAREFUL: {longer}.")
+    return [line for line in lines if line]
+
+
+def skipped(taken: Mapping[str, Any]) -> list[str]:
+    """Return lines on the offers that an answer skips because of their place; ``taken``: its assumptions."""
+    lines = []
     if "offers_without_place" in taken:
         lines.append(f"Skipped: {taken['offers_without_place']:,} offers whose place is not known.")
     if "countries_left_out" in taken:
         names = ", ".join(map(country_name, taken["countries_left_out"]))
         lines.append(f"Skipped: offers in {names}, where sanctions restrict payments (--country ranks them).")
-    if "max_context" in taken:
-        longer = f"sequences longer than the {taken['max_context']} tokens that the model supports"
-        lines.append(f"CAREFUL: {longer}.")
-    return [line for line in lines if line]
+    return lines
 
 
 def assumed(taken: Mapping[str, Any], method: str) -> str | None:

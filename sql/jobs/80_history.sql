@@ -52,32 +52,39 @@ GROUP BY source, name;
 COMMENT ON MACRO TABLE seen_days IS
     'For each of the seen_names of one kind, the first day on record and the last day in offers on which the name occurred.';
 
+CREATE OR REPLACE MACRO wanted_prices(jobs) AS TABLE
+SELECT
+    j.job, o.day, o.source, o.gpu_id, o.tier, o.price_kind, coalesce(o.term_days, 0) AS term_days,
+    min(o.usd_per_gpu_hour)::DOUBLE AS usd_per_gpu_hour
+FROM query_table(jobs) AS j
+JOIN recorded_prices() AS o
+    ON list_contains(j.price_kinds, o.price_kind)
+    AND is_wanted(o.gpu_id, j.constraints.gpu_id)
+    AND is_wanted(o.source, j.constraints.source)
+    AND is_wanted(o.country, j.constraints.country)
+    AND is_wanted(o.continent, j.constraints.continent)
+LEFT JOIN main.countries AS n ON n.country = o.country
+WHERE is_open_place({'renter_notice': n.renter_notice, 'country': o.country}, j)
+GROUP BY ALL;
+COMMENT ON MACRO TABLE wanted_prices IS
+    'The recorded_prices that meet the constraints of jobs on GPU, source, price kind and place: the lowest per job, day, source, GPU, tier, price kind and term (0 without a term), in USD per GPU-hour. jobs: rows of completed_jobs.';
+
+CREATE OR REPLACE MACRO captures_in_effect(prices) AS TABLE
+SELECT d.job, d.day, c.source, max(c.day) AS captured
+FROM (SELECT DISTINCT job, day FROM query_table(prices)) AS d
+JOIN (SELECT DISTINCT job, source, day FROM query_table(prices)) AS c ON c.job = d.job AND c.day <= d.day
+JOIN main.sources AS s ON s.source = c.source AND c.day >= d.day - s.stale_after_days
+GROUP BY d.job, d.day, c.source;
+COMMENT ON MACRO TABLE captures_in_effect IS
+    'For each job, day and source, the day of the source''s newest capture up to that day (captured); sources whose newest capture is stale are skipped. prices: rows of wanted_prices.';
+
 CREATE OR REPLACE MACRO cost_history(jobs, ranked) AS TABLE
 WITH _history_prices AS (
-    SELECT
-        j.job, o.day, o.source, o.gpu_id, o.tier, o.price_kind, coalesce(o.term_days, 0) AS term_days,
-        min(o.usd_per_gpu_hour)::DOUBLE AS usd_per_gpu_hour
-    FROM query_table(jobs) AS j
-    JOIN recorded_prices() AS o
-        ON list_contains(j.price_kinds, o.price_kind)
-        AND is_wanted(o.country, j.constraints.country)
-        AND is_wanted(o.continent, j.constraints.continent)
-    LEFT JOIN main.countries AS n ON n.country = o.country
-    WHERE is_open_place({'renter_notice': n.renter_notice, 'country': o.country}, j)
-    GROUP BY ALL
+    FROM wanted_prices(jobs)
 ),
 
-_history_days AS (
-    SELECT DISTINCT job, day FROM _history_prices
-),
-
--- On each day, a source's prices are those of its newest capture, as long as that capture is not stale.
 _history_captures AS (
-    SELECT d.job, d.day, c.source, max(c.day) AS captured
-    FROM _history_days AS d
-    JOIN (SELECT DISTINCT job, source, day FROM _history_prices) AS c ON c.job = d.job AND c.day <= d.day
-    JOIN main.sources AS s ON s.source = c.source AND c.day >= d.day - s.stale_after_days
-    GROUP BY d.job, d.day, c.source
+    FROM captures_in_effect('_history_prices')
 ),
 
 _history_ranked AS (

@@ -13,7 +13,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.questions import fit as fitting
-from pipeline.questions import why
+from pipeline.questions import gpu_prices, why
 from pipeline.questions.alternatives import advice
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, given_job, number, whole
@@ -21,8 +21,9 @@ from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
 from pipeline.questions.why import Explanation
-from pipeline.questions.words import assumptions, machine_lines, nothing_fits
+from pipeline.questions.words import assumptions, machine_lines, nothing_fits, skipped
 from pipeline.warehouse.query import Result, age_note
+from pipeline.warehouse.query import ask as query_result
 
 if TYPE_CHECKING:
     from pipeline.catalog.own import OwnModel
@@ -176,6 +177,32 @@ class Prices:
         session, asked = self._asked(config, job)
         return Answer(fitting.compare(session, one, other, asked))
 
+    def prices(
+        self, gpu: str | Sequence[str] | None = None, /, *, daily: bool = False, **constraints: Any
+    ) -> Answer:
+        """Return today's prices in US dollars per GPU-hour, cheapest first: the lowest of each card,
+        provider, kind and term. ``gpu`` names cards or families, by default all; ``constraints`` are settings
+        of a job that choose offers, such as ``kind`` and ``country``. With ``daily``, return instead the lowest
+        price of each card and kind on each day on record. Raises JobError for an unknown name or setting."""
+        ask = gpu_prices.daily_prices if daily else gpu_prices.prices
+        session = self._session()
+        found, asked = ask(session, {"gpu": gpu, **constraints})
+        return Answer(found, [*skipped(json.loads(asked["job_assumptions"])), *self._notes(session)])
+
+    def gpus(self, text: str | None = None) -> Answer:
+        """List the GPUs, or those with ``text`` in a name, with specifications and the cheapest prices in US
+        dollars per GPU-hour. Raises JobError if there is none."""
+        return Answer(gpu_prices.gpus(self._session(), text))
+
+    def models(self, text: str | None = None) -> Answer:
+        """List the models, or those with ``text`` in a name, with parameters in billions and context in
+        tokens. Raises JobError if there is none."""
+        return Answer(gpu_prices.models(self._session(), text))
+
+    def sql(self, query: str) -> Answer:
+        """Return the rows of an SQL query on the published file, which is read-only. Raises QueryError."""
+        return Answer(query_result(self._session().connection, query))
+
     def _asked(self, config: str | Path | None, job: dict[str, Any]) -> tuple[Session, Job]:
         if (config is None) == (job.get("model") is None):
             raise JobError("give either model or config")
@@ -231,6 +258,10 @@ cheapest = _ask_newest(Prices.cheapest)
 fit = _ask_newest(Prices.fit)
 fits_on = _ask_newest(Prices.fits_on)
 compare = _ask_newest(Prices.compare)
+prices = _ask_newest(Prices.prices)
+gpus = _ask_newest(Prices.gpus)
+models = _ask_newest(Prices.models)
+sql = _ask_newest(Prices.sql)
 explain = _ask_newest(Prices.explain)
 history = _ask_newest(Prices.history)
 watch = _ask_newest(Prices.watch)

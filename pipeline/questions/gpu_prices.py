@@ -1,0 +1,93 @@
+"""Prices per GPU-hour without a job: today's by card and provider, and the lowest on each day on record."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.catalog.job_settings import DAILY_PRICE_SETTINGS, PRICE_SETTINGS
+from pipeline.questions.job import Job, JobError
+from pipeline.questions.session import JOBS, Session
+from pipeline.warehouse.query import Result
+
+
+def prices(session: Session, constraints: Mapping[str, Any]) -> tuple[Result, dict[str, Any]]:
+    """Return today's prices that meet constraints, cheapest first (the rows of the macro ``gpu_prices``), and
+    the completed question (a row of ``completed_jobs``). Raises JobError."""
+    asked = _complete(session, constraints, PRICE_SETTINGS)
+    return session.ask(f"FROM gpu_prices('{JOBS}')"), asked
+
+
+def daily_prices(session: Session, constraints: Mapping[str, Any]) -> tuple[Result, dict[str, Any]]:
+    """Return the lowest price of each card and price kind on each day on record (the rows of the macro
+    ``daily_prices``), and the completed question. Raises JobError."""
+    asked = _complete(session, constraints, DAILY_PRICE_SETTINGS)
+    return session.ask(f"FROM daily_prices('{JOBS}')"), asked
+
+
+def _complete(session: Session, constraints: Mapping[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
+    given = {name: value for name, value in constraints.items() if value not in (None, ())}
+    for name in given:
+        if name not in allowed:
+            what = "past prices" if name in PRICE_SETTINGS else "prices"
+            raise JobError(f"{what} cannot be chosen by {name}, only by {', '.join(allowed)}")
+    # Prices depend on no model and no work, which every job must name.
+    ((model,),) = session.ask("SELECT min(model) FROM main.models").rows
+    return session.complete(Job(model=model, tokens=1, **given))
+
+
+def cheapest_of_each(prices: Result) -> Result:
+    """Return the first of the prices of each card and price kind; ``prices``: rows of ``gpu_prices``."""
+    first: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for row in prices.rows:
+        named = dict(zip(prices.columns, row, strict=True))
+        first.setdefault((named["gpu_id"], named["price_kind"]), row)
+    return Result(prices.columns, prices.types, list(first.values()))
+
+
+def own_machine(prices: Result) -> dict[str, Any] | None:
+    """Return the lowest of the prices of companies' own machines that is not sold out and not in doubt; None
+    if there is none."""
+    return next(
+        (
+            row
+            for row in prices.dicts()
+            if row["tier_class"] == "dedicated" and row["available"] is not False and not row["doubt"]
+        ),
+        None,
+    )
+
+
+def gpus(session: Session, text: str | None = None) -> Result:
+    """Return the GPUs of the catalogue, or those with ``text`` in a name: their specifications and cheapest
+    prices (the table ``gpu_compare``). Raises JobError if there is none."""
+    found = session.ask(
+        """
+        FROM main.gpu_compare
+        WHERE ? IS NULL OR gpu_id IN (FROM gpu_names() SELECT gpu_id WHERE contains(key, name_key(?)))
+        ORDER BY gpu_id
+        """,
+        [text, text],
+    )
+    return _some(found, "GPU", text)
+
+
+def models(session: Session, text: str | None = None) -> Result:
+    """Return the models that jobs can name, or those with ``text`` in a name: parameters in billions, context
+    in tokens, licence and id on the Hugging Face hub. Raises JobError if there is none."""
+    found = session.ask(
+        """
+        SELECT
+            model, params_total / 1e9 AS params_billion, params_active / 1e9 AS active_billion, max_context,
+            licence, hf_id, title
+        FROM main.models
+        WHERE ? IS NULL OR contains(name_key(concat_ws(' ', model, title, hf_id)), name_key(?))
+        ORDER BY model
+        """,
+        [text, text],
+    )
+    return _some(found, "model", text)
+
+
+def _some(found: Result, what: str, text: str | None) -> Result:
+    if not found.rows:
+        raise JobError(f"no {what} has {text!r} in its name; gpufare {what.lower()}s lists all of them")
+    return found
