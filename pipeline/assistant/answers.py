@@ -151,19 +151,43 @@ class Models(BaseModel):
 
 
 class Gpu(BaseModel):
-    """A GPU that a job can name."""
+    """A GPU that a job can name, with the number of providers that rent it out."""
 
     gpu_id: str
     vendor: str
     architecture: str | None
     memory_gb: float | None
-    can_be_rented: bool
+    providers: int
 
 
 class Gpus(BaseModel):
     """GPUs that a job can name."""
 
     gpus: list[Gpu]
+    left_out: int
+
+
+class Price(BaseModel):
+    """The lowest price of a card, kind and term at a provider, in US dollars per GPU-hour, and the number of
+    GPUs of the machine that has it."""
+
+    gpu_id: str
+    usd_per_gpu_hour: float
+    gpu_count: int
+    provider: str
+    country: str | None
+    price_kind: str
+    term_days: int | None
+    tier_class: str
+    available: bool | None
+    price_day: date
+    price_age_days: int | None
+
+
+class GpuPrices(BaseModel):
+    """Prices per GPU-hour, cheapest first."""
+
+    prices: list[Price]
     left_out: int
 
 

@@ -14,11 +14,10 @@ MOST_CHARACTERS = 10_000
 """The most characters that the arguments of a call have, as JSON."""
 
 
-def of_job(*, recipe_only: bool = False, brief: bool = False) -> dict[str, Schema]:
-    """Return a schema for each setting of a job or, with ``recipe_only``, of its training recipe. If they are
-    ``brief``, the schemas do not explain what the settings mean."""
-    settings = [each for each in job_settings().values() if each.recipe or not recipe_only]
-    return {each.setting: _schema(each, brief) for each in settings}
+def of_settings(names: Iterable[str], *, brief: bool = False) -> dict[str, Schema]:
+    """Return a schema for each of these settings of a job. If they are ``brief``, the schemas do not explain
+    what the settings mean."""
+    return {name: _schema(job_settings()[name], brief) for name in names}
 
 
 def _schema(setting: JobSetting, brief: bool) -> Schema:

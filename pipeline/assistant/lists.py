@@ -1,15 +1,18 @@
-"""The tools that find names: published jobs, models and GPUs."""
+"""The tools that list: published jobs, prices per GPU-hour, and the names of models and GPUs."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from pipeline.assistant.answers import Answer, Gpus, Models, PricedJobs, way
+from pipeline.assistant.answers import Answer, GpuPrices, Gpus, Models, PricedJobs, way
 from pipeline.assistant.published import Published
-from pipeline.questions.in_short import short_text
+from pipeline.questions import gpu_prices
+from pipeline.questions.in_short import short_price, short_text
 from pipeline.questions.job import JobError
 from pipeline.questions.sources_behind import replayed_sources
+from pipeline.questions.words import skipped
 
 Arguments = Mapping[str, Any]
 Row = dict[str, Any]
@@ -20,18 +23,6 @@ FROM main.cheapest_gpu_per_workload AS c
 JOIN main.workloads AS w USING (workload)
 WHERE c.price_kind = 'on_demand' AND c.objective = 'cost' AND list_contains(c.pick, 'cheapest')
 ORDER BY w.scenario DESC, w.workload
-"""
-_MODELS = """
-SELECT model, hf_id, round(params_total / 1e9, 2) AS params_billion, max_context
-FROM main.models
-ORDER BY model
-"""
-_GPUS = """
-SELECT
-    gpu_id, vendor, architecture, memory_gb,
-    gpu_id IN (SELECT gpu_id FROM main.rentals) AS can_be_rented
-FROM main.gpus
-ORDER BY can_be_rented DESC, gpu_id
 """
 
 
@@ -55,16 +46,34 @@ def jobs(published: Published, arguments: Arguments) -> Answer:
     )
 
 
+def prices(published: Published, arguments: Arguments) -> Answer:
+    """Return the lowest price of each card, kind and term at each provider, cheapest first. Raises JobError."""
+    session = published.session()
+    found, asked = gpu_prices.prices(session, arguments)
+    if not found.rows:
+        raise JobError("no price meets these constraints: leave one of them out")
+    replayed = replayed_sources(session.connection)
+    return Answer(
+        GpuPrices,
+        {},
+        lines=[f"{len(found.rows):,} prices, the lowest of each card, kind and term at each provider:"],
+        listed="prices",
+        items=[(short_price(row, replayed), row) for row in found.dicts()],
+        narrow="name a gpu, a provider or a country",
+        end=[*skipped(json.loads(asked["job_assumptions"])), *published.age_notes()],
+    )
+
+
 def models(published: Published, arguments: Arguments) -> Answer:
     """Return the models whose name or hub id contains the words of ``search``. Raises JobError."""
-    rows = list(published.session().ask(_MODELS).dicts())
+    rows = list(gpu_prices.models(published.session()).dicts())
     found = _matching(rows, ("model", "hf_id"), arguments.get("search"))
     return Answer(
         Models,
         {},
         listed="models",
         items=[
-            (f"{row['model']} ({row['hf_id'] or 'no hub id'}): {row['params_billion']:g}B parameters", row)
+            (f"{row['model']} ({row['hf_id'] or 'no hub id'}): {row['params_billion']:.3g}B parameters", row)
             for row in found
         ],
         narrow="search for a part of the name",
@@ -73,7 +82,8 @@ def models(published: Published, arguments: Arguments) -> Answer:
 
 def gpus(published: Published, arguments: Arguments) -> Answer:
     """Return the GPUs whose id, vendor or architecture contains the words of ``search``. Raises JobError."""
-    rows = list(published.session().ask(_GPUS).dicts())
+    rows = list(gpu_prices.gpus(published.session()).dicts())
+    rows.sort(key=lambda row: not row["providers"])  # those that can be rented come first
     found = _matching(rows, ("gpu_id", "vendor", "architecture"), arguments.get("search"))
     return Answer(
         Gpus,
@@ -90,7 +100,7 @@ def gpus(published: Published, arguments: Arguments) -> Answer:
 def _gpu_line(row: Row) -> str:
     memory = f"{row['memory_gb']:g} GB" if row["memory_gb"] else "memory not stated"
     made = ", ".join(filter(None, (row["vendor"], row["architecture"], memory)))
-    return f"{row['gpu_id']}: {made}{'' if row['can_be_rented'] else '; no source rents it out'}"
+    return f"{row['gpu_id']}: {made}{'' if row['providers'] else '; no source rents it out'}"
 
 
 def _matching(rows: Sequence[Row], names: Sequence[str], search: str | None) -> Sequence[Row]:

@@ -1,8 +1,9 @@
-"""A way to run a job in one line, with what tells how far to trust it."""
+"""A way to run a job, or a price, in one line, with what tells how far to trust it."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pipeline.offers.money import price_text
 from pipeline.questions.reasons import percent_text
 from pipeline.questions.words import careful_text, way_text
 
@@ -14,12 +15,25 @@ def short_text(
     hours with their bands, P(fits), the day and age of the price, the evidence of the speed and, if
     ``careful``, its cautions. ``replayed`` lists the sources whose prices come from saved pages and could
     pass for live ones."""
-    saved = ", from a saved page: the provider was not asked" if row["source"] in replayed else ""
     return (
         f"{name}: {way_text(row)}, ${row['total_usd']:,.2f} "
         f"(${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f}), {row['hours']:,.1f} hours "
         f"({row['hours_low']:,.1f} to {row['hours_high']:,.1f}), P(fits) "
-        f"{percent_text(row['fit_probability'])}, price of {row['price_day']} "
-        f"({row['price_age_days']} days old{saved}), speed {row['evidence']}."
+        f"{percent_text(row['fit_probability'])}, {_age(row, replayed)}, speed {row['evidence']}."
         f"{careful_text(row) if careful else ''}"
     )
+
+
+def short_price(row: Mapping[str, Any], replayed: Collection[str] = ()) -> str:
+    """Return a row of ``gpu_prices`` in a line: US dollars per GPU-hour, the machine, its place, kind, term
+    and stock, and the day and age of the price."""
+    term = f", for {row['term_days']} days" if row["term_days"] else ""
+    stock = {True: "in stock", False: "sold out"}.get(row["available"], "stock not stated")
+    doubt = "; a newer price is held as doubtful" if row["doubt"] else ""
+    price = price_text(row["usd_per_gpu_hour"])
+    return f"${price} per GPU-hour: {way_text(row)}{term}, {stock}, {_age(row, replayed)}{doubt}"
+
+
+def _age(row: Mapping[str, Any], replayed: Collection[str]) -> str:
+    saved = ", from a saved page: the provider was not asked" if row["source"] in replayed else ""
+    return f"price of {row['price_day']} ({row['price_age_days']} days old{saved})"
