@@ -47,7 +47,9 @@ def jobs(published: Published, arguments: Arguments) -> Answer:
 
 
 def prices(published: Published, arguments: Arguments) -> Answer:
-    """Return the lowest price of each card, kind and term at each provider, cheapest first. Raises JobError."""
+    """Return the lowest price of each card, kind and term at each provider, cheapest first.
+
+    Raises JobError."""
     session = published.session()
     found, asked = gpu_prices.prices(session, arguments)
     if not found.rows:
@@ -73,7 +75,10 @@ def models(published: Published, arguments: Arguments) -> Answer:
         {},
         listed="models",
         items=[
-            (f"{row['model']} ({row['hf_id'] or 'no hub id'}): {row['params_billion']:.3g}B parameters", row)
+            (
+                f"{row['model']} ({row['hf_id'] or 'no hub id'}): {row['params_billion']:.2f}B parameters",
+                row | {"params_billion": round(row["params_billion"], 2)},
+            )
             for row in found
         ],
         narrow="search for a part of the name",

@@ -8,7 +8,7 @@ import json
 import math
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -32,6 +32,9 @@ _CATALOGUE = ("columns", "duckdb_columns", "duckdb_functions", "duckdb_tables", 
 _TABLE_FUNCTIONS = ("generate_series", "range", "unnest", *_CATALOGUE)
 """The table functions that a query may use besides the published macros; all others read files or tell of
 this machine."""
+
+_LITERALS = ("list_value", "struct_pack")
+"""The functions that the parser makes of a written list or struct."""
 
 _REFUSED_FUNCTIONS = frozenset({"current_setting", "getenv", "write_log"})
 
@@ -91,37 +94,48 @@ def refuse(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     parsed = json.loads(text)
     if parsed["error"]:
         raise QueryError(f"sql runs {_KINDS}: {parsed['error_message']}")
-    macros = connection.execute(
-        "SELECT function_name FROM duckdb_functions() WHERE database_name = 'gpufare'"
-    ).fetchall()
-    internal = connection.execute("SELECT view_name FROM duckdb_views() WHERE internal").fetchall()
-    tables = {*_TABLE_FUNCTIONS, *(name for (name,) in macros)}
-    refused = {name for (name,) in internal}.difference(_CATALOGUE)
-    for kind, name in _uses(parsed):
+    macros = _names(
+        connection, "SELECT function_name FROM duckdb_functions() WHERE database_name = 'gpufare'"
+    )
+    refused = _names(connection, "SELECT view_name FROM duckdb_views() WHERE internal").difference(_CATALOGUE)
+    for kind, name in _uses(parsed, macros):
         if (
-            (kind == "table_function" and name not in tables)
-            or (kind == "table" and name in refused)
+            (kind == "table_function" and name not in macros.union(_TABLE_FUNCTIONS))
+            or (kind in ("table", "text") and name in refused)
             or (kind == "function" and name in _REFUSED_FUNCTIONS)
         ):
             raise QueryError(f"sql reads only the published file: {name} is not part of it")
+        if kind == "computed":
+            raise QueryError(f"the arguments of a macro must be written out: {name} is not allowed there")
 
 
-def _uses(node: Any) -> Iterator[tuple[str, str]]:
-    """Return the tables, table functions and functions that a parsed statement uses, each with its kind."""
+def _names(connection: duckdb.DuckDBPyConnection, query: str) -> set[str]:
+    return {name for (name,) in connection.execute(query).fetchall()}
+
+
+def _uses(node: Any, macros: Collection[str], in_macro: bool = False) -> Iterator[tuple[str, str]]:
+    """Return what a parsed statement uses, each with its kind: tables, table functions, functions, texts,
+    which could name a table for a macro, and functions that compute an argument of a table macro."""
     if isinstance(node, list):
         for each in node:
-            yield from _uses(each)
+            yield from _uses(each, macros, in_macro)
     if not isinstance(node, dict):
         return
     match node.get("type"):
         case "TABLE_FUNCTION":
-            yield "table_function", node["function"]["function_name"].lower()
+            name = node["function"]["function_name"].lower()
+            yield "table_function", name
+            yield from _uses(node["function"]["arguments"], macros, name in macros)
+            return
         case "BASE_TABLE":
             yield "table", node["table_name"].lower()
         case "FUNCTION":
-            yield "function", node["function_name"].lower()
+            name = node["function_name"].lower()
+            yield "computed" if in_macro and name not in _LITERALS else "function", name
+        case "VALUE_CONSTANT":
+            yield "text", str(node["literal"]["text"]).lower().replace('"', "").rpartition(".")[2].strip()
     for each in node.values():
-        yield from _uses(each)
+        yield from _uses(each, macros, in_macro)
 
 
 if __name__ == "__main__":

@@ -35,5 +35,7 @@ def short_price(row: Mapping[str, Any], replayed: Collection[str] = ()) -> str:
 
 
 def _age(row: Mapping[str, Any], replayed: Collection[str]) -> str:
+    if row["price_kind"] in ("own", "quote"):
+        return "price as you gave it"
     saved = ", from a saved page: the provider was not asked" if row["source"] in replayed else ""
     return f"price of {row['price_day']} ({row['price_age_days']} days old{saved})"
