@@ -98,7 +98,9 @@ def why_not(published: Published, arguments: Arguments) -> Answer:
     because = why.why_not_sentences(found)
     answer.model = WhyNot
     answer.data |= {"why_not": reasons, "command": command}
-    answer.lines, answer.shorter = [*because, *answer.lines], [*because, *answer.shorter]
+    # Of a large family, the names of the other cards would take most of the answer.
+    answer.lines, answer.shorter = [*because[:1], *answer.lines], [*because[:1], *answer.shorter]
+    answer.extra += because[1:]
     answer.end = [f"Command: {command}" if line.startswith("Command: ") else line for line in answer.end]
     return answer
 
@@ -164,6 +166,7 @@ def compare(published: Published, arguments: Arguments) -> Answer:
         items=[
             (f"{fact}: {one} against {other}", {"fact": fact, "one": one, "other": other})
             for fact, one, other, _ in facts.rows
+            if (one, other) != (None, None)
         ],
         narrow=f"`{command}` shows all",
         end=[*taken, f"Command: {command}", *published.age_notes()],

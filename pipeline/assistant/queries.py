@@ -12,7 +12,7 @@ from typing import Any
 from pipeline.assistant import query_process
 from pipeline.assistant.answers import Answer, Table
 from pipeline.assistant.published import Published
-from pipeline.assistant.query_process import MOST_ROWS, MOST_SECONDS
+from pipeline.assistant.query_process import MOST_SECONDS
 from pipeline.home.processes import environment_without_keys
 from pipeline.questions.job import JobError
 from pipeline.warehouse.connection import MEMORY_VARIABLE
@@ -25,7 +25,8 @@ def sql(published: Published, arguments: Mapping[str, Any]) -> Answer:
     published.session()  # raises the same errors as other tools if nothing is published
     found = _in_its_own_process(published.home.published, arguments["query"])
     columns, rows = found["columns"], found["rows"]
-    heading = f"The first {MOST_ROWS:,} rows" if found["is_cut"] else f"{len(rows):,} rows"
+    count = f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"
+    heading = f"The first {count}" if found["is_cut"] else count
     return Answer(
         Table,
         {"columns": columns},

@@ -192,5 +192,9 @@ def _called(
 async def serve(home: Home) -> None:
     """Answer on stdin and stdout until stdin ends."""
     async with stdio_server() as (read, write):
-        made = server(Published(home))
-        await made.run(read, write, made.create_initialization_options())
+        published = Published(home)
+        made = server(published)
+        try:
+            await made.run(read, write, made.create_initialization_options())
+        finally:
+            published.close()

@@ -1,8 +1,10 @@
 """No query reads or writes anything but the published file, or keeps the machine busy."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import duckdb
 import pytest
@@ -126,26 +128,27 @@ def test_nothing_of_the_environment_and_no_path_is_in_the_process(
     assert str(sample_home.root) not in text_of(answered)
 
 
-BOMBS = {
+BOMBS = (
     # DuckDB cannot interrupt one call of a function.
-    "SELECT levenshtein(repeat('a', 200000), repeat('b', 200000))": "took more than",
-    "WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT 1 FROM t) SELECT count(*) FROM t": "took more than",
-    "SELECT sum(sqrt(range)) FROM range(100000000000)": "took more than",
-    "SELECT list(range) FROM range(1000000000)": "memory",
-    "SELECT len(range(1000000000))": "emory",
-    "SELECT count(*) FROM range(100000000) AS a, range(100000000) AS b": "emory",
-}
+    "SELECT levenshtein(repeat('a', 200000), repeat('b', 200000))",
+    "WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT 1 FROM t) SELECT count(*) FROM t",
+    "SELECT list(range) FROM range(1000000000)",
+    "SELECT len(range(1000000000))",
+    "SELECT count(*) FROM (SELECT DISTINCT range FROM range(1000000000))",
+)
 
 
-@pytest.mark.parametrize(("query", "said"), BOMBS.items())
+@pytest.mark.parametrize("query", BOMBS)
 def test_a_query_is_stopped_in_time_and_within_its_memory(
-    call: Called, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, query: str, said: str
+    call: Called, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, query: str
 ) -> None:
-    monkeypatch.setattr(queries, "MOST_SECONDS", 4)
+    monkeypatch.setattr(queries, "MOST_SECONDS", 3)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    began = monotonic()
     result = call("sql", query=query)
     assert result.is_error
-    assert said in text_of(result), text_of(result)
+    assert re.search("took more than 3 s|[Mm]emory", text_of(result)), text_of(result)
+    assert monotonic() - began < 10
     assert list(tmp_path.iterdir()) == []  # nothing spilled
 
 

@@ -49,7 +49,6 @@ def test_the_arguments_are_the_settings_of_a_job(published: Published) -> None:
         *(name for name, setting in job_settings().items() if setting.recipe), "gpu", "gpus",
     }  # fmt: skip
     assert list(tools["prices"].input_schema["properties"]) == list(PRICE_SETTINGS)
-    assert "only_own" not in json.dumps(settings)
     # What an assistant reads before its first question.
     assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools.values()) < 40_000
 
@@ -130,7 +129,7 @@ def test_compare_puts_two_cards_and_their_cheapest_ways_side_by_side(call: Calle
     values = call("compare", **cards).structured_content
     facts = {fact["fact"]: (fact["one"], fact["other"]) for fact in values["facts"]}
     assert facts["memory_gb"] == ("48.0", "24.0")
-    assert (values["one"], values["left_out"]) == (None, 0)
+    assert values["one"] is None
     result = call("compare", **cards, **QLORA)
     values = result.structured_content
     assert [values[name]["gpu_id"] for name in cards] == ["l40s", "rtx-4090"]
@@ -182,7 +181,7 @@ def test_sql_answers_in_rows_and_csv(call: Called) -> None:
         "rows": [["h100-nvl-94gb", 94.0, None]],
         "left_out": 0,
     }
-    assert '"h100-nvl-94gb",94.0,' in text_of(result).splitlines()
+    assert text_of(result).splitlines()[1:3] == ['"gpu_id","memory_gb","nothing"', '"h100-nvl-94gb",94.0,""']
 
 
 WRONG = [
@@ -197,12 +196,12 @@ WRONG = [
     ("cheapest", {**QLORA, "assumed_sizes": "yes"}, "assumed_sizes must be true or false"),
     ("cheapest", {**QLORA, "country": ["atlantis"]}, "atlantis"),
     ("cheapest", {**QLORA, "gpu": ["x" * 20_000]}, "longer than 10,000 characters"),
-    ("cheapest", {**QLORA, "max_usd": 0.01}, "max_usd 2.94 instead of 0.01"),
+    ("cheapest", {**QLORA, "max_usd": 0.01}, "instead of 0.01: "),
     ("cheapest", {**QLORA, "config": "/etc/passwd"}, "no argument 'config'"),
     ("why_not", {**QLORA, "not_gpu": "h1000"}, "no gpu h1000; the nearest are h100"),
     ("fit", {"model": "llama-3.1-8b", "gpu": "h100"}, "h100-sxm-80gb"),
     ("compare", {"one": "l40s", "other": "rtx-4091"}, "rtx-4090"),
-    ("compare", {"one": "l40s", "to": "rtx-4090"}, "no argument 'to'; did you mean"),
+    ("compare", {"one": "l40s", "to": "rtx-4090"}, "no argument 'to'; it takes one, other, model"),
     ("prices", {"gpu": ["h10"]}, "the nearest are h100"),
     ("prices", {"gpu": ["h100"], "model": "llama-3.1-8b"}, "prices has no argument 'model'"),
     ("jobs", {"search": "llama-8b-qlroa"}, "the nearest: "),
@@ -232,7 +231,7 @@ LONGEST: list[tuple[str, dict[str, Any]]] = [
     ("cheapest", {**QLORA, "objective": "time"}),
     ("cheapest", {**QLORA, "kind": ["any"], "country": ["cn", "ru", "us"], "assumed_sizes": True}),
     ("cheapest", {**QLORA, "quote": ["8 x h100-sxm-80gb at 9", "8 x b200 at 9"], "own": ["1 x t4 at 0.1"]}),
-    ("cheapest", {"model": "llama-3.1-70b", "method": "full", "tokens": "9B", "max_hours": 1, "gpus": 64}),
+    ("cheapest", {"model": "llama-3.1-70b", "method": "full", "tokens": "9B", "kind": ["any"], "gpus": 64}),
     ("why_not", {**QLORA, "not_gpu": "nvidia"}),
     ("fit", {"model": "llama-3.1-70b", "gpu": "h100-sxm-80gb", "gpus": 64, "method": "full"}),
     ("compare", {**QLORA, "one": "mi300x", "other": "b200-sxm-180gb", "kind": ["any"]}),
@@ -251,7 +250,7 @@ def test_no_answer_is_longer_than_4_kb(call: Called, tool: str, arguments: dict[
     assert not result.is_error, text_of(result)
     assert size_bytes(result) <= MOST_BYTES
     if result.structured_content.get("left_out"):
-        assert re.search(r"more are left out: \w", text_of(result))
+        assert re.search(r"more are left out: [\w`]", text_of(result))
 
 
 def test_a_question_that_takes_too_long_is_stopped_and_the_next_one_answered(sample_home: Home) -> None:
