@@ -21,7 +21,7 @@ from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
 from pipeline.questions.why import Explanation
-from pipeline.questions.words import assumptions, machine_lines, nothing_fits, skipped
+from pipeline.questions.words import assumptions, machine_lines, nothing_fits
 from pipeline.warehouse.query import Result, age_note
 from pipeline.warehouse.query import ask as query_result
 
@@ -182,12 +182,13 @@ class Prices:
     ) -> Answer:
         """Return today's prices in US dollars per GPU-hour, cheapest first: the lowest of each card,
         provider, kind and term. ``gpu`` names cards or families, by default all; ``constraints`` are settings
-        of a job that choose offers, such as ``kind`` and ``country``. With ``daily``, return instead the lowest
-        price of each card and kind on each day on record. Raises JobError for an unknown name or setting."""
+        of a job that choose offers, such as ``kind`` and ``country``. With ``daily``, return the lowest price
+        of each card and kind on each day on record instead. Raises JobError."""
         ask = gpu_prices.daily_prices if daily else gpu_prices.prices
         session = self._session()
         found, asked = ask(session, {"gpu": gpu, **constraints})
-        return Answer(found, [*skipped(json.loads(asked["job_assumptions"])), *self._notes(session)])
+        notes = gpu_prices.price_notes(found, asked) if found.rows else [gpu_prices.no_price_text(asked)]
+        return Answer(found, [*notes, *self._notes(session)])
 
     def gpus(self, text: str | None = None) -> Answer:
         """List the GPUs, or those with ``text`` in a name, with specifications and the cheapest prices in US

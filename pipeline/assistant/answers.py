@@ -1,6 +1,6 @@
 """The answers of tools: typed values and the same in words, together short enough for an assistant."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -10,8 +10,9 @@ from pydantic import BaseModel
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.parsing.printable import printable, printable_json
+from pipeline.questions.in_short import all_cautions
+from pipeline.questions.numbers import number_text
 from pipeline.questions.reasons import percent_text
-from pipeline.questions.words import cautions
 
 MOST_BYTES = 3_900
 """The most bytes of an answer as JSON, its text and its values together; the protocol adds a few more."""
@@ -189,6 +190,7 @@ class GpuPrices(BaseModel):
 
     prices: list[Price]
     left_out: int
+    command: str
 
 
 class Table(BaseModel):
@@ -263,16 +265,24 @@ def refusal(error: GpufareError | str) -> CallToolResult:
     )
 
 
-def way(row: Mapping[str, Any], picked_as: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the values of a way to run a job from a row of ``cheapest_for``, rounded as in words."""
+def way(
+    row: Mapping[str, Any], picked_as: Iterable[str] = (), replayed: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the values of a way to run a job from a row of ``cheapest_for``, rounded as in words;
+    ``replayed``: as for ``short_text``."""
     rounded: dict[str, Any] = {
         name: float(round(row[name], 2)) for name in row if name.startswith("total_usd")
     }
-    rounded |= {name: round(row[name], 1) for name in ("hours", "hours_low", "hours_high")}
+    rounded |= {name: shown(row[name]) for name in ("hours", "hours_low", "hours_high")}
     return {
         **row,
         **rounded,
         "picked_as": list(picked_as),
         "fit_probability": percent_text(row["fit_probability"]),
-        "cautions": cautions(row),
+        "cautions": all_cautions(row, replayed),
     }
+
+
+def shown(value: float) -> float:
+    """Return a number rounded as in words."""
+    return float(number_text(value).replace(",", ""))

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.assistant.answers import Answer, Comparison, Fits, Ways, WhyNot, way
+from pipeline.assistant.answers import Answer, Comparison, Fits, Ways, WhyNot, shown, way
 from pipeline.assistant.arguments import job_in
 from pipeline.assistant.published import Published
 from pipeline.questions import fit as fitting
@@ -33,6 +33,9 @@ from pipeline.questions.words import (
 Arguments = Mapping[str, Any]
 Row = Mapping[str, Any]
 
+LEADING_ROWS = 10
+"""Ranks of a ranking that are looked at, besides the picks, for those whose bands overlap."""
+
 
 def cheapest(published: Published, arguments: Arguments) -> Answer:
     """Return the picks for a job. Raises JobError."""
@@ -41,7 +44,7 @@ def cheapest(published: Published, arguments: Arguments) -> Answer:
 
 def _picks(published: Published, job: Job) -> Answer:
     session = published.session()
-    rows = list(session.with_picks(job).dicts())
+    rows = list(session.with_picks(job, LEADING_ROWS).dicts())
     if not rows:
         raise JobError(nothing_fits(job, session))
     named = _named(rows)
@@ -51,7 +54,7 @@ def _picks(published: Published, job: Job) -> Answer:
     command = shlex.join(command_line(job))
     return Answer(
         Ways,
-        {"picks": [way(row, names) for row, names in named], "assumed": taken, "command": command},
+        {"picks": [way(row, names, replayed) for row, names in named], "assumed": taken, "command": command},
         lines=[short_text(_title(names), row, replayed) for row, names in named],
         shorter=[
             *(short_text(_title(names), row, replayed, careful=False) for row, names in named),
@@ -93,8 +96,14 @@ def why_not(published: Published, arguments: Arguments) -> Answer:
     answer = _picks(published, job)
     words = command_line(job, "explain")
     command = shlex.join([*words, "--not-gpu", arguments["not_gpu"]])
-    reasons = [{**row, "total_usd": _rounded(row["total_usd"], 2), "hours": _rounded(row["hours"], 1)}
-               for row in found.why_not[:1]]  # fmt: skip
+    reasons = [
+        {
+            **row,
+            "total_usd": row["total_usd"] and round(row["total_usd"], 2),
+            "hours": row["hours"] and shown(row["hours"]),
+        }
+        for row in found.why_not[:1]
+    ]
     because = why.why_not_sentences(found)
     answer.model = WhyNot
     answer.data |= {"why_not": reasons, "command": command}
@@ -103,10 +112,6 @@ def why_not(published: Published, arguments: Arguments) -> Answer:
     answer.extra += because[1:]
     answer.end = [f"Command: {command}" if line.startswith("Command: ") else line for line in answer.end]
     return answer
-
-
-def _rounded(value: Any, digits: int) -> float | None:
-    return None if value is None else round(float(value), digits)
 
 
 _SPEED = ("tokens_per_second", "tokens_per_second_low", "tokens_per_second_high")
@@ -153,7 +158,10 @@ def compare(published: Published, arguments: Arguments) -> Answer:
     return Answer(
         Comparison,
         {
-            **{name: way(row) if row else None for name, row in zip(("one", "other"), best, strict=True)},
+            **{
+                name: way(row, (), replayed) if row else None
+                for name, row in zip(("one", "other"), best, strict=True)
+            },
             "assumed": taken,
             "command": command,
         },

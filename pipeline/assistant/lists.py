@@ -1,7 +1,7 @@
 """The tools that list: published jobs, prices per GPU-hour, and the names of models and GPUs."""
 
-import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -10,9 +10,9 @@ from pipeline.assistant.answers import Answer, GpuPrices, Gpus, Models, PricedJo
 from pipeline.assistant.published import Published
 from pipeline.questions import gpu_prices
 from pipeline.questions.in_short import short_price, short_text
-from pipeline.questions.job import JobError
+from pipeline.questions.job import Job, JobError
 from pipeline.questions.sources_behind import replayed_sources
-from pipeline.questions.words import skipped
+from pipeline.questions.words import command_line
 
 Arguments = Mapping[str, Any]
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ def jobs(published: Published, arguments: Arguments) -> Answer:
         {},
         lines=[f"{len(found)} published jobs, each with its cheapest way on demand:"],
         listed="jobs",
-        items=[(short_text(row["job"], row, replayed), way(row, row["pick"])) for row in found],
+        items=[(short_text(row["job"], row, replayed), way(row, row["pick"], replayed)) for row in found],
         narrow="search for the name of a model, a method or a number of tokens",
         end=[
             "Ask cheapest with a job's model, method and tokens for its other picks and what was assumed.",
@@ -53,16 +53,19 @@ def prices(published: Published, arguments: Arguments) -> Answer:
     session = published.session()
     found, asked = gpu_prices.prices(session, arguments)
     if not found.rows:
-        raise JobError("no price meets these constraints: leave one of them out")
+        raise JobError(gpu_prices.no_price_text(asked))
     replayed = replayed_sources(session.connection)
+    job = Job(**arguments)
+    named = [] if job["gpu"] is None else job["gpu"].split(",")
+    command = shlex.join([*command_line(job.but(gpu=None), "prices"), *named])
     return Answer(
         GpuPrices,
-        {},
+        {"command": command},
         lines=[f"{len(found.rows):,} prices, the lowest of each card, kind and term at each provider:"],
         listed="prices",
         items=[(short_price(row, replayed), row) for row in found.dicts()],
         narrow="name a gpu, a provider or a country",
-        end=[*skipped(json.loads(asked["job_assumptions"])), *published.age_notes()],
+        end=[*gpu_prices.price_notes(found, asked), f"Command: {command}", *published.age_notes()],
     )
 
 

@@ -24,6 +24,7 @@ class JobSetting:
     most: float | None
     default_value: str
     unit: str
+    named: str
     choices: tuple[str, ...]
     other_name: str
     meaning: str
@@ -53,6 +54,10 @@ PRICE_SETTINGS = (
 """The settings that choose today's prices."""
 
 
+RUNS_PER_YEAR = {"day": 365, "week": 52, "month": 12}
+"""The runs per year of a job that is run again every day, week or month."""
+
+
 def default_count(name: str) -> int:
     """Return the default of a setting that takes whole numbers."""
     return int(job_settings()[name].default_value)
@@ -72,6 +77,7 @@ def _setting(row: dict[str, str]) -> JobSetting:
         most=float(row["most"]) if row["most"] else None,
         default_value=row["default_value"],
         unit=row["unit"],
+        named=row["named"],
         choices=tuple(row["choices"].split()),
         other_name=row["other_name"],
         meaning=row["meaning"],

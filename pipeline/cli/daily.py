@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.cli.completion import names_of
 from pipeline.cli.parameters import DAY, FORMAT, today
 from pipeline.cli.questions import cheapest
 from pipeline.cli.terminal import progress_shown, say, tell
@@ -36,7 +37,13 @@ SOURCES = (
 
 @click.command()
 @click.option("--day", type=DAY, help="The day to read, no later than today (UTC); by default, today.")
-@click.option("--source", "sources", multiple=True, help="Only this source (repeatable).")
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    shell_complete=names_of("source"),
+    help="Only this source (repeatable).",
+)
 @click.option(
     "--pages",
     help="Read saved answers from a folder, a replay server (give its URL), or the archive ('archive').",
@@ -217,7 +224,7 @@ def sources(context: click.Context, form: str) -> None:
 
 
 @sources.command("enable")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=names_of("source"))
 def enable_sources(names: tuple[str, ...]) -> None:
     """Ask these sources from now on, regardless of their terms, and show the terms."""
     from pipeline.refresh.permissions import enable
@@ -227,7 +234,7 @@ def enable_sources(names: tuple[str, ...]) -> None:
 
 
 @sources.command("disable")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=names_of("source"))
 def disable_sources(names: tuple[str, ...]) -> None:
     """Never ask these sources until they are enabled again, even if a key is set."""
     from pipeline.refresh.permissions import disable
@@ -265,7 +272,7 @@ _WHY = click.option("--why", default="", help="A note kept with the verdict, suc
 
 
 @click.command()
-@click.argument("source")
+@click.argument("source", shell_complete=names_of("source"))
 @_LABEL
 @_WHY
 def confirm(source: str, label: str | None, why: str) -> None:
@@ -278,7 +285,7 @@ def confirm(source: str, label: str | None, why: str) -> None:
 
 
 @click.command()
-@click.argument("source")
+@click.argument("source", shell_complete=names_of("source"))
 @_LABEL
 @_WHY
 def refuse(source: str, label: str | None, why: str) -> None:

@@ -40,7 +40,7 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
         raise click.UsageError(f"the query is not UTF-8 text: {error}") from error
     with reader(paths.home().published) as connection:
         answer = stream(connection, text)
-        show(answer, form, every=every)
+        show(answer, form, every=every, every_column=True)
         note = age_note(connection, today())
     say(note)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.cli.completion import names_of
 from pipeline.cli.parameters import ALL_ROWS, EXISTING_FILE, FORMATS, moment, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
@@ -65,7 +66,7 @@ def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
 
 
 @click.command("read")
-@click.argument("source")
+@click.argument("source", shell_complete=names_of("source"))
 @click.argument("files", nargs=-1, required=True, type=EXISTING_FILE)
 @click.option("--observed-at", type=moment, help="When the answer was observed (UTC); by default, now.")
 @click.option("--source-url", help="The address that the answer came from; by default, the file's own.")

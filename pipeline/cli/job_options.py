@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from pipeline.catalog.job_settings import PRICE_SETTINGS, JobSetting, job_settings
+from pipeline.cli.completion import names_of
 from pipeline.cli.parameters import EXISTING_FILE
 from pipeline.contracts.training import ADAPTER_METHODS
 
@@ -30,24 +30,16 @@ def _type(setting: JobSetting) -> dict[str, Any]:
             return {"is_flag": True, "default": None}
         case "names" | "machines":
             metavar = "NAME" if setting.kind == "names" else "MACHINES"
-            return {"multiple": True, "metavar": metavar, "shell_complete": _completion(setting)}
+            return {"multiple": True, "metavar": metavar, "shell_complete": names_of(setting.named)}
         case "amount":
             return {"metavar": "NUMBER"}
         case "whole":
             return {"type": click.IntRange(min=int(setting.least or 0))}
         case "number":
             return {"type": click.FloatRange(min=setting.least or 0, min_open=setting.least is None)}
-    return {"type": click.Choice(setting.choices, case_sensitive=False) if setting.choices else None}
-
-
-def _completion(setting: JobSetting) -> Any:
-    """Return a function that completes the last of several comma-separated names."""
-
-    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-        before, comma, last = typed.rpartition(",")
-        return [CompletionItem(f"{before}{comma}{name}") for name in setting.choices if name.startswith(last)]
-
-    return complete
+    if setting.choices:
+        return {"type": click.Choice(setting.choices, case_sensitive=False)}
+    return {"shell_complete": names_of(setting.named)}
 
 
 def _options(settings: Iterable[JobSetting]) -> tuple[Any, ...]:

@@ -1,29 +1,20 @@
 """The command ``gpufare``: each of its subcommands is a few lines on top of other packages in pipeline.
 
-Heavy modules are imported inside the commands that use them, so that ``gpufare --help`` answers at once.
+The module of a command is imported when the command is used, and heavy modules inside the commands that use
+them, so that a question is answered at once.
 """
 
 import os
 import sys
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli import (
-    assistant,
-    daily,
-    database,
-    files,
-    lake,
-    models,
-    questions,
-    store,
-)
 from pipeline.cli.terminal import say
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
-from pipeline.home.disk import disk_error_text
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -50,17 +41,63 @@ class _UsageError(_Problem):
     exit_code = 2
 
 
+FIRST = ("demo", "cheapest", "explain", "prices", "sql")
+"""The commands that a new user needs first."""
+
+GROUPS = {
+    "Ask": {
+        "cheapest": "questions",
+        "explain": "questions",
+        "fit": "questions",
+        "compare": "questions",
+        "history": "questions",
+        "watch": "questions",
+        "mcp": "assistant",
+    },
+    "Prices and names": {"prices": "market", "gpus": "market", "models": "market"},
+    "Every day": {
+        "refresh": "daily",
+        "demo": "daily",
+        "sources": "daily",
+        "digest": "daily",
+        "doctor": "daily",
+        "confirm": "daily",
+        "refuse": "daily",
+    },
+    "What is published": {
+        "sql": "database",
+        "export": "database",
+        "report": "database",
+        "store": "store",
+    },
+    "Your own data": {"model": "models", "import": "files", "estimate": "files"},
+    "Maintain": {
+        "rebuild": "database",
+        "lake": "lake",
+        "read": "files",
+        "normalize": "files",
+        "calibrate": "models",
+    },
+}
+"""The commands by what they are for, each with its module in pipeline.cli."""
+
+_MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
+
+
 class _Commands(click.Group):
     """The commands of gpufare, and those of its plugins, which are imported on demand. Errors meant for users
     are shown as one line, without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in order."""
-        return sorted({*self.commands, *_plugins()})
+        return sorted({*_MODULES, *_plugins()})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return the command with this name, or None if the name is unknown."""
-        if name not in self.commands and name in _plugins():
+        if name not in self.commands and name in _MODULES:
+            module = import_module(f"pipeline.cli.{_MODULES[name]}")
+            self.add_command(next(each for each in vars(module).values() if _is_command(each, name)), name)
+        elif name not in self.commands and name in _plugins():
             self.add_command(_loaded(name), name)
         if name not in self.commands and name in _IN_TRACER:
             raise _Problem(
@@ -70,10 +107,17 @@ class _Commands(click.Group):
         return self.commands.get(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands, each with the whole first sentence of its help."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, each.get_short_help_str(limit=1000)) for name, each in found if each])
+        """List the commands by what they are for, those that a new user needs on top, each with the first
+        sentence of its help."""
+        of_groups = {title: [each for each in names if each not in FIRST] for title, names in GROUPS.items()}
+        plugins = [name for name in self.list_commands(ctx) if name not in _MODULES]
+        for title, names in {"Start with": FIRST, **of_groups, "Plugins": plugins}.items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            if found:
+                with formatter.section(title):
+                    formatter.write_dl(
+                        [(name, each.get_short_help_str(limit=1000)) for name, each in found if each]
+                    )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and report errors meant for users as one line."""
@@ -101,7 +145,13 @@ class _Commands(click.Group):
             raise _Problem(_how_to_install(missing)) from error
         except OSError as error:
             # An unwritable folder or a full disk is a problem of the machine, not a defect in gpufare.
+            from pipeline.home.disk import disk_error_text
+
             raise _Problem(disk_error_text(error, paths.home())) from error
+
+
+def _is_command(thing: Any, name: str) -> bool:
+    return isinstance(thing, click.Command) and thing.name == name
 
 
 @cache
@@ -140,34 +190,3 @@ def _how_to_install(package: str) -> str:
 @click.version_option(package_name="gpufare")
 def main() -> None:
     """Dollars per finished training job: which GPU is cheapest today, where, and why."""
-
-
-for command in (
-    daily.refresh,
-    daily.demo,
-    daily.sources,
-    daily.confirm,
-    daily.refuse,
-    daily.digest,
-    daily.doctor,
-    files.read_command,
-    files.import_command,
-    files.normalize,
-    files.estimate,
-    models.calibrate,
-    models.model_group,
-    questions.cheapest,
-    questions.explain,
-    questions.history,
-    questions.watch,
-    questions.fit,
-    questions.compare,
-    assistant.mcp,
-    database.sql,
-    database.export,
-    database.report,
-    database.rebuild,
-    lake.lake,
-    store.store,
-):
-    main.add_command(command)

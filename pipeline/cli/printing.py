@@ -11,7 +11,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import accumulate, chain, islice, repeat
@@ -27,13 +27,22 @@ from pipeline.cli.terminal import bold, is_styled, say, width, wrapped
 from pipeline.export.cells import safe_text
 from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
-from pipeline.questions.reasons import percent_text
+from pipeline.questions.numbers import number_text
+from pipeline.questions.reasons import kind_text, percent_text
+from pipeline.questions.summary import pick_text
+from pipeline.questions.words import owner_text
 from pipeline.warehouse.query import Result, Stream
 
 GAP = "  "
 
+NOT_STATED = "?"
+"""Shown for a country that a source does not state."""
+
 ROWS_SHOWN = 40
 """The number of rows of a long result that a terminal shows."""
+
+RECORDS_SHOWN = 10
+"""The number of rows that a terminal shows if each takes several lines."""
 
 ROWS_LAID_OUT = 200
 """Number of rows in a batch that is laid out together. In a pipe, column widths fit the first batch, and a
@@ -50,6 +59,12 @@ FIRST_TEXT = 36
 
 SHORT_HEADING = 10
 """Longest heading, in characters, that stays on one line above narrower values."""
+
+LEVELS = "▁▂▃▄▅▆▇█"
+"""The heights of a line of prices, lowest first."""
+
+LONGEST_LINE = 30
+"""The most days in a line of prices; of a longer history, the newest."""
 
 _NUMBERS = (
     "DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER",
@@ -79,7 +94,17 @@ HEADINGS = {
     "tokens_per_second_per_gpu": "tokens/s per GPU",
     "tokens_per_second_per_gpu_high": "high",
     "tokens_per_second_per_gpu_low": "low",
-    "total_usd": "total USD",
+    "total_usd": "USD",
+    "active_billion": "active",
+    "available": "stock",
+    "bandwidth_gb_s": "GB/s",
+    "bf16_dense_tflops": "bf16 TFLOPS",
+    "hf_id": "id on the hub",
+    "max_context": "context",
+    "memory_gb": "GB",
+    "on_demand_usd_per_gpu_hour": "on demand",
+    "spot_usd_per_gpu_hour": "spot",
+    "term_days": "term",
     "usd": "USD",
     "usd_per_gpu_hour": "USD/GPU hour",
     "usd_per_hour": "USD/hour",
@@ -87,20 +112,37 @@ HEADINGS = {
 """The headings of columns that tables for people do not head with the column's own name."""
 
 CHEAPEST = (
-    "rank", "total_usd", "hours", "gpu", "gpu_count", "provider", "fit_probability", "usd_per_hour",
-    "price_kind", "country", "tokens_per_second", "tier", "evidence", "price_age_days", "price_day",
-    "size_evidence", "memory_gib",
+    "rank", "total_usd", "hours", "gpu", "provider", "country", "fit_probability", "usd_per_hour",
+    "price_kind", "tokens_per_second", "tier", "evidence", "price_age_days", "price_day", "size_evidence",
+    "memory_gib",
 )  # fmt: skip
 """Columns of ``cheapest_for`` in a table for people, most important first; csv and json give all columns."""
 
 
-def columns_of_cheapest(ranking: Result) -> tuple[str, ...]:
-    """Return CHEAPEST, with the price kind moved before P(fits) unless all prices are on demand."""
-    if {row["price_kind"] for row in ranking.dicts()} <= {"on_demand"}:
-        return CHEAPEST
-    others = [name for name in CHEAPEST if name != "price_kind"]
-    place = others.index("fit_probability")
-    return (*others[:place], "price_kind", *others[place:])
+OF_OFFERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "provider": lambda row: f"{row['provider']}{owner_text(row).removesuffix(' owner')}",
+    "country": lambda row: row["country"] or NOT_STATED,
+    "price_kind": lambda row: kind_text(row["price_kind"]),
+}
+"""The texts of cells that describe an offer, keyed by column."""
+
+
+def ranking_for_people(ranking: Result, rows: Sequence[Mapping[str, Any]]) -> Result:
+    """Return ``rows`` of a ranking in the columns CHEAPEST, with the price kind before P(fits) unless all
+    prices are on demand."""
+    names = list(CHEAPEST)
+    if any(row["price_kind"] != "on_demand" for row in rows):
+        names.remove("price_kind")
+        names.insert(names.index("fit_probability"), "price_kind")
+    some = Result(ranking.columns, ranking.types, [tuple(row.values()) for row in rows])
+    shown = for_people(
+        some,
+        names,
+        rank=pick_text,
+        gpu=lambda row: f"{gpus_paid(row)} x {row['gpu']}",
+        **OF_OFFERS,
+    )
+    return replace(shown, types=("VARCHAR", *shown.types[1:]))
 
 
 def show(
@@ -110,12 +152,14 @@ def show(
     in_lines: Collection[str] = (),
     always: int = 1,
     every: bool = True,
+    every_column: bool = False,
 ) -> None:
     """Print an answer as a "table" for people, "csv", "json" (one array), "jsonl" (an object per line) or
     "record" (a line per value).
 
     In a table, text in the columns ``in_lines`` is wrapped, not cut, and the first ``always`` columns are
-    never hidden. Unless ``every`` is true, a terminal gets only the first ROWS_SHOWN rows.
+    never hidden. Unless ``every`` is true, a terminal gets only the first ROWS_SHOWN rows. With
+    ``every_column``, an answer with more columns than a terminal has room for is printed as records.
     """
     if form == "json":
         _show_json(answer)
@@ -126,10 +170,17 @@ def show(
         _show_csv(answer)
     else:
         rows = iter(answer.rows)
+        if every_column and form == "table" and (terminal_cells := width()):
+            begin = list(islice(rows, ROWS_LAID_OUT))
+            columns = _measured(answer, [[_cell(value) for value in row] for row in begin], in_lines)
+            rows = chain(begin, rows)
+            if _fitting(columns, terminal_cells, always) < len(columns):
+                form = "record"
         shown: Iterable[tuple[Any, ...]] = rows
         cut = sys.stdout.isatty() and not every
+        most = ROWS_SHOWN if form == "table" else RECORDS_SHOWN
         if cut:
-            shown = list(islice(rows, ROWS_SHOWN))
+            shown = list(islice(rows, most))
         any_row = (
             _show_records(answer.columns, shown)
             if form == "record"
@@ -140,7 +191,7 @@ def show(
             say("no rows")
         if cut and next(rows, None) is not None:
             total = f" of {len(answer.rows):,}" if isinstance(answer.rows, list) else ""
-            say(f"first {ROWS_SHOWN}{total} rows (--all shows all of them)")
+            say(f"first {most}{total} rows (--all shows all of them)")
     sys.stdout.flush()
 
 
@@ -154,6 +205,14 @@ def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str
     types = dict(zip(answer.columns, answer.types, strict=True))
     headings = tuple(HEADINGS.get(name, name) for name in names)
     return Result(headings, tuple(types[name] for name in names), rows)
+
+
+def prices_line(usd: Sequence[float]) -> str:
+    """Return prices as a line of blocks, from the lowest to the highest of the newest LONGEST_LINE."""
+    newest = usd[-LONGEST_LINE:]
+    lowest, highest = min(newest), max(newest)
+    step = (highest - lowest) / (len(LEVELS) - 1)
+    return "".join(LEVELS[round((each - lowest) / step) if step else 0] for each in newest)
 
 
 def texts(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> Result:
@@ -285,30 +344,42 @@ def _show_table(
     """Print rows as they arrive, each laid out with its batch. Return True if there was a row."""
     rows = ([_cell(value) for value in row] for row in shown)
     begin = list(islice(rows, ROWS_LAID_OUT))
-    headings = [printable(heading) for heading in answer.columns]
-
-    def measured(batch: list[list[str]]) -> list[_Column]:
-        values = zip(*batch, strict=True) if batch else repeat(())
-        columns = zip(headings, answer.types, values, chain([FIRST_TEXT], repeat(LEAST_TEXT)), strict=False)
-        return [_column(*column, wraps=column[0] in in_lines) for column in columns]
-
     terminal_cells = width()
     if terminal_cells is None:
-        columns = measured(begin)
-        for row in chain([headings], begin, rows):
+        columns = _measured(answer, begin, in_lines)
+        for row in chain([[column.heading for column in columns]], begin, rows):
             print(GAP.join(map(_padded, row, columns)).rstrip())
         return bool(begin)
     hidden: dict[str, None] = {}
     for batch in chain([begin], iter(lambda: list(islice(rows, ROWS_LAID_OUT)), [])):
-        columns = measured(batch)
+        columns = _measured(answer, batch, in_lines)
         fitting = _fitting(columns, terminal_cells, always)
-        _print_table(columns[:fitting], batch, terminal_cells)
+        for line in _table_lines(columns[:fitting], batch, terminal_cells):
+            print(line)
         hidden |= dict.fromkeys(column.heading for column in columns[fitting:])
     if hidden:
         more = f" and {len(hidden) - NAMED} more" if len(hidden) > NAMED else ""
         named = ", ".join(islice(hidden, NAMED))
         say(f"columns that do not fit here: {named}{more} (--format record shows all)")
     return bool(begin)
+
+
+def table_lines(answer: Result) -> list[str]:
+    """Return the lines of a table, headings first: as many columns as fit the terminal, all in a pipe."""
+    rows = [[_cell(value) for value in row] for row in answer.rows]
+    columns, terminal_cells = _measured(answer, rows, ()), width()
+    if terminal_cells is None:
+        lines = [[column.heading for column in columns], *rows]
+        return [GAP.join(map(_padded, row, columns)).rstrip() for row in lines]
+    return _table_lines(columns[: _fitting(columns, terminal_cells, 1)], rows, terminal_cells)
+
+
+def _measured(answer: Result | Stream, rows: list[list[str]], in_lines: Collection[str]) -> list[_Column]:
+    """Measure the columns of an answer for the cells in ``rows``."""
+    headings = [printable(heading) for heading in answer.columns]
+    values = zip(*rows, strict=True) if rows else repeat(())
+    columns = zip(headings, answer.types, values, chain([FIRST_TEXT], repeat(LEAST_TEXT)), strict=False)
+    return [_column(*column, wraps=column[0] in in_lines) for column in columns]
 
 
 def _padded(text: str, column: _Column) -> str:
@@ -323,11 +394,11 @@ def _fitting(columns: list[_Column], terminal_cells: int, always: int) -> int:
     return max(always, sum(end <= terminal_cells + len(GAP) for end in ends))
 
 
-def _print_table(columns: list[_Column], rows: list[list[str]], terminal_cells: int) -> None:
-    """Print a table no wider than the terminal: if it does not fit, headings are broken and the widest text
-    is narrowed."""
+def _table_lines(columns: list[_Column], rows: list[list[str]], terminal_cells: int) -> list[str]:
+    """Return the lines of a table no wider than the terminal: if it does not fit, headings are broken and the
+    widest text is narrowed."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    unbroken = sum(max(column.least, cell_len(column.heading)) + len(GAP) for column in columns)
+    unbroken = sum(column.whole + len(GAP) for column in columns)
     for column in columns:
         has_room = unbroken <= terminal_cells + len(GAP)
         heading = column.heading if has_room else _broken(column.heading, column.least)
@@ -345,11 +416,11 @@ def _print_table(columns: list[_Column], rows: list[list[str]], terminal_cells: 
                 for cell, column in zip(row, columns, strict=False)
             )
         )
-    console = Console(width=terminal_cells, force_terminal=is_styled(), highlight=False)
+    # The last column is padded, too.
+    console = Console(width=terminal_cells + 1, force_terminal=is_styled(), highlight=False)
     with console.capture() as written:
         console.print(table)
-    for line in written.get().splitlines():
-        print(line.rstrip())
+    return [line.rstrip() for line in written.get().splitlines()]
 
 
 def _cell(value: Any) -> str:
@@ -358,8 +429,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, Decimal):
         return price_text(value)
     if isinstance(value, float):
-        size = abs(value)
-        return f"{value:,.0f}" if size >= 1000 else f"{value:,.1f}" if size >= 10 else f"{value:.3g}"
+        return number_text(value)
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     return printable(str(value))

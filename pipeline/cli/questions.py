@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.catalog.job_settings import RUNS_PER_YEAR
+from pipeline.cli.completion import names_of
 from pipeline.cli.job_options import JOB, RECIPE, job_of, job_of_work, with_options
 from pipeline.cli.parameters import DAY, FORMAT, today
-from pipeline.cli.terminal import progress_shown, say, tell
+from pipeline.cli.terminal import height, progress_shown, say, tell, width, wrapped
 from pipeline.contracts.progress import no_progress
 from pipeline.home import paths
 
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
     from pipeline.questions.job import Job
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import Result
+
+ROWS, LEAST_ROWS = 10, 3
+"""The rows of a ranking: the most, and the fewest if a screen has no room for more."""
+
+AROUND_ROWS = 3
+"""Lines of a screen besides rows and sentences: the command, the headings, and the next prompt."""
 
 NOT_BELOW, NO_ANSWER = 3, 4
 """Exit codes of `gpufare watch` for a job that costs at least the limit, and for a job that no offer can run;
@@ -55,50 +63,140 @@ def prices(
 
 
 @contextmanager
-def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tuple[Job, Session]]":
+def question(
+    settings: dict[str, Any], day: date | None = None, *, with_age: bool = True
+) -> "Iterator[tuple[Job, Session]]":
     """Open ``prices`` for a job, with notes on the parts of its config.json that are not read."""
     job, given, left_out = job_of_work(settings)
-    with prices(given, day, left_out) as session:
+    with prices(given, day, left_out, with_age=with_age) as session:
         yield job, session
 
 
-@click.command()
+class _WithColumns(click.Command):
+    """A command whose help ends with the meaning of the columns of its table."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line for each column."""
+        from pipeline.cli.printing import CHEAPEST, HEADINGS
+        from pipeline.questions.terms import columns_meanings
+
+        with formatter.section("Columns (gpufare explain NAME tells more)"):
+            found = columns_meanings(CHEAPEST)
+            formatter.write_dl([(HEADINGS.get(name, name), text) for name, text in found.items()])
+
+
+@click.command(cls=_WithColumns)
 @with_options(*JOB)
 @click.option("--day", type=DAY, help="Use the prices from this day (UTC) instead of the newest.")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
+@click.option("--limit", type=click.IntRange(min=1), help=f"Rows to show; by default, {ROWS}.")
+@click.option(
+    "--every",
+    type=click.Choice(list(RUNS_PER_YEAR), case_sensitive=False),
+    help="Run the job again every day, week or month: add the cost of a year, rented anew or kept.",
+)
 @FORMAT
-def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> None:
+def cheapest(day: datetime | None, limit: int | None, every: str | None, form: str, **settings: Any) -> None:
     """Rank the offers for one training job by dollars per finished job.
+
+    The picks come first: the cheapest answer, the best value (a little more money for much less time) and the
+    safest (a company's own machine). A terminal shows as many further ranks as fit its screen.
 
     All constraints are applied before anything is ranked. Options that take a NAME can be repeated.
     """
-    from pipeline.cli.printing import columns_of_cheapest, for_people, gpus_paid, show
-    from pipeline.questions.alternatives import advice
-    from pipeline.questions.own_runs import own_runs_note
-    from pipeline.questions.sources_behind import not_asked_note, replayed_sources
-    from pipeline.questions.words import explained, machine_lines, nothing_fits, told_first
+    from pipeline.cli.printing import show
+    from pipeline.questions.recurring import with_year
+    from pipeline.questions.words import machine_lines, nothing_fits
 
-    with question(settings, day.date() if day else None) as (job, session):
-        found = session.with_picks(job, limit)
-        result = found.first(limit)
-        machines = machine_lines(job, session, limit)
-        if not result.rows:
+    with question(settings, day.date() if day else None, with_age=form != "table") as (job, session):
+        found = session.with_picks(job, limit or ROWS)
+        machines = machine_lines(job, session, limit or ROWS)
+        if not found.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
             raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
+        runs = RUNS_PER_YEAR[every] if every else None
         if form == "table":
-            show(for_people(result, columns_of_cheapest(result), gpu_count=gpus_paid), form)
-            tell()
-            rows = list(found.dicts())
-            replayed = replayed_sources(session.connection)
-            first = explained(told_first(rows), replayed, after_picks=True)
-            for line in (*advice(session, job, rows), *first, *machines):
-                tell(line)
-            say(None if day else not_asked_note(session.connection, paths.home(), os.environ))
-            say(own_runs_note(paths.home(), result.dicts()))
+            _show_ranking(session, job, found, limit, machines, runs, is_newest=day is None)
         else:
-            show(result, form)
+            show(with_year(found.first(limit or ROWS), runs) if runs else found.first(limit or ROWS), form)
             for line in machines:
                 say(line)
+
+
+def _show_ranking(
+    session: "Session",
+    job: "Job",
+    found: "Result",
+    limit: int | None,
+    machines: Sequence[str],
+    runs_per_year: int | None,
+    *,
+    is_newest: bool,
+) -> None:
+    """Print a ranking that fits the screen: what was asked, the picks, as many further ranks as fit, and what
+    to know before renting."""
+    from pipeline.cli.printing import ranking_for_people, table_lines
+    from pipeline.questions.alternatives import advice
+    from pipeline.questions.summary import picks_first, price_warnings, title
+    from pipeline.questions.words import assumptions, interruptions_text, told_first
+
+    rows = list(found.dicts())
+    first = told_first(rows)
+    spot = [f"Rank {first['rank']}: {interruptions_text(first)}"] if first["price_kind"] == "spot" else []
+    told = [
+        *spot,
+        *_recurring(session, job, rows, runs_per_year),
+        *machines,
+        *advice(session, job, rows, beside_table=True),
+        *price_warnings(session, rows),
+    ]
+    notes = _notes(session, rows) if is_newest else []
+    asked = title(job, first)
+    # What matters least gives way if the screen is too small for the picks.
+    for line in assumptions(first, briefly=True):
+        if _rows_that_fit([asked, "", *told, line, *notes]) >= LEAST_ROWS:
+            told.append(line)
+    shown = picks_first(rows)[: limit or max(LEAST_ROWS, _rows_that_fit([asked, "", *told, *notes]))]
+    tell(asked)
+    for line in table_lines(ranking_for_people(found, shown)):
+        click.echo(line)
+    tell()
+    for line in told:
+        tell(line)
+    for line in notes:
+        say(line)
+
+
+def _recurring(
+    session: "Session", job: "Job", rows: Sequence[dict[str, Any]], runs_per_year: int | None
+) -> list[str]:
+    if runs_per_year is None:
+        return []
+    from pipeline.questions.recurring import kept_machine, recurring_lines
+
+    return recurring_lines(rows, kept_machine(session, job, runs_per_year), runs_per_year)
+
+
+def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return notes on sources that are not asked, on the user's own runs, and on the prices' age."""
+    from pipeline.questions.own_runs import own_runs_note
+    from pipeline.questions.sources_behind import not_asked_note
+    from pipeline.warehouse.query import age_note
+
+    notes = (
+        own_runs_note(paths.home(), rows),
+        not_asked_note(session.connection, paths.home(), os.environ),
+        age_note(session.connection, today()),
+    )
+    return [note for note in notes if note]
+
+
+def _rows_that_fit(others: Sequence[str]) -> int:
+    """Return the number of rows that a table may have so that it fits the screen below ``others``."""
+    lines = height()
+    if lines is None:
+        return ROWS
+    taken = sum(wrapped(line, width()).count("\n") + 1 for line in others)
+    return min(ROWS, lines - taken - AROUND_ROWS)
 
 
 @click.command()
@@ -138,6 +236,16 @@ PARTS = ("part", "usd", "how")
 HISTORY = (
     "day", "total_usd", "hours", "gpu", "gpu_count", "provider", "price_kind", "usd_per_gpu_hour", "sources",
 )  # fmt: skip
+FACTS = (
+    "job_total_usd", "job_hours", "job_gpu_count", "job_provider", "job_tokens_per_second",
+    "job_fit_probability", "memory_gb", "bandwidth_gb_s", "bf16_dense_tflops", "gemm_bf16_measured_tflops",
+    "fp8_dense_tflops",
+    "nvlink_gb_s", "year", "on_demand_usd_per_gpu_hour", "on_demand_provider", "spot_usd_per_gpu_hour",
+    "spot_provider", "reserved_usd_per_gpu_hour", "providers", "reference_tokens_per_second",
+    "reference_tokens_per_usd",
+)  # fmt: skip
+"""The facts of two cards that a table for people compares."""
+
 MICRO_BATCHES = ("checkpointing", "micro_batch", "memory_gib", "fit_probability", "tokens_per_second")
 FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability", "tokens_per_second")
 """Columns of the tables for people."""
@@ -148,12 +256,12 @@ FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability",
 @FORMAT
 def history(form: str, **settings: Any) -> None:
     """Show the lowest cost of a job on each day on record."""
-    from pipeline.cli.printing import for_people, show
+    from pipeline.cli.printing import OF_OFFERS, for_people, prices_line, show
     from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
     from pipeline.questions.why import history as history_of
     from pipeline.questions.words import nothing_fits
 
-    with question(settings) as (job, session):
+    with question(settings, with_age=False) as (job, session):
         found = history_of(session, job)
         if not found.rows:
             raise click.ClickException(nothing_fits(job, session))
@@ -162,7 +270,12 @@ def history(form: str, **settings: Any) -> None:
             HISTORY,
             total_usd=lambda row: _all_digits(row["total_usd"]),
             usd_per_gpu_hour=lambda row: _all_digits(row["usd_per_gpu_hour"]),
+            price_kind=OF_OFFERS["price_kind"],
         )
+        if form == "table":
+            usd = [row["total_usd"] for row in found.dicts()]
+            spread = f"${min(usd):,.2f} to ${max(usd):,.2f} on {len(usd)} days"
+            tell(f"{prices_line(usd)}  {spread}, now ${usd[-1]:,.2f}")
         show(shown if form == "table" else found, form)
         for line in (HISTORY_LEAVES_OUT, age_of_newest(found, today())):
             say(line)
@@ -206,7 +319,7 @@ def watch(limit_usd: float, **settings: Any) -> None:
 
 @click.command()
 @with_options(*RECIPE)
-@click.option("--gpu", required=True, help="One card, such as rtx-4090.")
+@click.option("--gpu", required=True, shell_complete=names_of("gpu"), help="One card, such as rtx-4090.")
 @click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Number of GPUs.")
 @FORMAT
 def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
@@ -264,7 +377,7 @@ def _show_fit(found: "Fit", form: str) -> None:
     if form != "table":
         show(found.plans, form)
         return
-    for line in found.sentences():
+    for line in found.sentences(briefly=True):
         tell(line)
     tell()
     show(for_people(found.memory, ("part", "gib", "meaning")), form, in_lines=("meaning",))
@@ -274,8 +387,8 @@ def _show_fit(found: "Fit", form: str) -> None:
 
 
 @click.command()
-@click.argument("one")
-@click.argument("other")
+@click.argument("one", shell_complete=names_of("gpu"))
+@click.argument("other", shell_complete=names_of("gpu"))
 @with_options(*JOB)
 @FORMAT
 def compare(one: str, other: str, form: str, **settings: Any) -> None:
@@ -292,7 +405,8 @@ def compare(one: str, other: str, form: str, **settings: Any) -> None:
 
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
-    """Return the facts under the cards' names, with numbers to four digits and P(fits) as a percentage."""
+    """Return the main facts under the cards' names, with numbers to four digits and P(fits) as a percentage;
+    a fact of neither card is left out."""
     from pipeline.questions.reasons import percent_text
 
     def shown(fact: str, value: str | None) -> str | None:
@@ -301,7 +415,9 @@ def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
         return _four_digits(value)
 
     rows = [
-        (fact, shown(fact, left), shown(fact, right), meaning) for fact, left, right, meaning in found.rows
+        (fact, shown(fact, left), shown(fact, right), meaning)
+        for fact, left, right, meaning in found.rows
+        if fact in FACTS
     ]
     return replace(found, columns=("fact", one, other, "meaning"), rows=rows)
 

@@ -13,6 +13,9 @@ import click
 
 from pipeline.contracts.progress import Progress, Step
 
+WARNING = "CAREFUL:"
+"""The word that begins a warning in an answer."""
+
 LEAST_WIDTH = 20
 """Smallest width used for layout."""
 
@@ -24,6 +27,15 @@ def width(stream: TextIO | None = None) -> int | None:
     if not (columns.isdecimal() and int(columns)) and not stream.isatty():
         return None
     return max(LEAST_WIDTH, shutil.get_terminal_size().columns)
+
+
+def height() -> int | None:
+    """Return the number of lines that fit the screen: the variable LINES if it is a number above 0, else the
+    terminal's height, or None for a pipe or a file."""
+    lines = os.environ.get("LINES", "")
+    if not (lines.isdecimal() and int(lines)) and not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().lines
 
 
 def is_styled() -> bool:
@@ -62,7 +74,12 @@ def wrapped(text: str, columns: int | None, indent: str = "  ") -> str:
 
 def tell(line: str = "", indent: str = "  ") -> None:
     """Print a line of an answer, wrapped on a terminal and unchanged in a pipe."""
-    click.echo(wrapped(line, width(), indent))
+    click.echo(warned(wrapped(line, width(), indent)))
+
+
+def warned(text: str) -> str:
+    """Return the text for stdout, with the word that begins a warning in colour if stdout supports styles."""
+    return text.replace(WARNING, click.style(WARNING, fg="yellow", bold=True)) if is_styled() else text
 
 
 def say(note: str | None) -> None:

@@ -30,8 +30,9 @@ class Fit:
         """True if the job fits with the probability that rankings require."""
         return bool(self.plan["verdict"] == "fits")
 
-    def sentences(self) -> list[str]:
-        """Return the answer in words: whether the job fits, how fast it is, and what was assumed."""
+    def sentences(self, *, briefly: bool = False) -> list[str]:
+        """Return the answer in words: whether the job fits, how fast it is, and what was assumed
+        (``briefly``: only what changes it most)."""
         plan = self.plan
         job, where = f"{plan['model']} {plan['method']}", f"{plan['gpu_count']} x {plan['gpu_id']}"
         if plan["verdict"] == "does_not_fit":
@@ -40,14 +41,14 @@ class Fit:
         else:
             lines = [
                 f"{job} {'fits' if self.fits else 'may fit'} on {where} with a probability of "
-                f"{percent_text(plan['fit_probability'])}: it needs {needed_text(plan, 2)}; memory peaks at "
+                f"{percent_text(plan['fit_probability'])}: it needs {needed_text(plan, 2)}; the peak is "
                 f"{plan['memory_gib']:.2f} ({plan['memory_gib_low']:.1f} to {plan['memory_gib_high']:.1f}).",
                 f"The plan: micro-batch {plan['micro_batch']}, checkpointing "
                 f"{plan['checkpointing']}, sharding {plan['sharding']}; {plan['tokens_per_second']:,.0f} "
                 f"tokens/s ({plan['tokens_per_second_low']:,.0f} to {plan['tokens_per_second_high']:,.0f}), "
                 f"{plan['evidence']}.",
             ]
-        line = assumed(json.loads(plan["assumptions"]), plan["method"])
+        line = assumed(json.loads(plan["assumptions"]), plan["method"], briefly=briefly)
         return [*lines, line] if line else lines
 
 

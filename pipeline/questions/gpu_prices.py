@@ -1,11 +1,15 @@
 """Prices per GPU-hour without a job: today's by card and provider, and the lowest on each day on record."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from pipeline.catalog.job_settings import DAILY_PRICE_SETTINGS, PRICE_SETTINGS
+from pipeline.offers.money import price_text
 from pipeline.questions.job import Job, JobError
+from pipeline.questions.reasons import kind_text
 from pipeline.questions.session import JOBS, Session
+from pipeline.questions.words import place_text, skipped
 from pipeline.warehouse.query import Result
 
 
@@ -43,17 +47,45 @@ def cheapest_of_each(prices: Result) -> Result:
     return Result(prices.columns, prices.types, list(first.values()))
 
 
-def own_machine(prices: Result) -> dict[str, Any] | None:
-    """Return the lowest of the prices of companies' own machines that is not sold out and not in doubt; None
-    if there is none."""
+def price_notes(found: Result, asked: Mapping[str, Any]) -> list[str]:
+    """Return what to know about prices: what a company's own machine costs, if the cheapest is another's, and
+    which offers are skipped. ``found``: rows of ``gpu_prices`` or ``daily_prices``; ``asked``: the job."""
+    lines = []
+    if "tier_class" in found.columns:
+        first, own = next(found.dicts()), _own_machine(found)
+        if own is None:
+            lines.append("None of these is a company's own machine.")
+        elif own != first:
+            lines.append(f"The cheapest of a company's own machines: {_price_text(own)}.")
+    return [*lines, *skipped(json.loads(asked["job_assumptions"]))]
+
+
+def _own_machine(found: Result) -> dict[str, Any] | None:
+    """Return the cheapest price of a company's own machine that is not sold out and not in doubt, or None."""
     return next(
         (
             row
-            for row in prices.dicts()
+            for row in found.dicts()
             if row["tier_class"] == "dedicated" and row["available"] is not False and not row["doubt"]
         ),
         None,
     )
+
+
+def _price_text(row: Mapping[str, Any]) -> str:
+    machine = "" if row["gpu_count"] == 1 else f", in a machine of {row['gpu_count']}"
+    return (
+        f"{row['gpu']} at {row['provider']}{place_text(row)} ({kind_text(row['price_kind'])}), "
+        f"${price_text(row['usd_per_gpu_hour'])} per GPU-hour{machine}"
+    )
+
+
+def no_price_text(asked: Mapping[str, Any]) -> str:
+    """Return why there is no price, and what would show others; ``asked``: the question."""
+    named = {name: value for name, value in asked["asked"].items() if name not in ("model", "tokens", "kind")}
+    given = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in named.items())
+    kinds = " or ".join(map(kind_text, asked["price_kinds"]))
+    return f"no {kinds} price meets {given or 'this'}; --kind any asks for every kind"
 
 
 def gpus(session: Session, text: str | None = None) -> Result:

@@ -4,8 +4,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pipeline.offers.money import price_text
+from pipeline.questions.numbers import number_text
 from pipeline.questions.reasons import percent_text
-from pipeline.questions.words import careful_text, way_text
+from pipeline.questions.words import cautions, price_doubts, way_text
+
+_AS_GIVEN = ("own", "quote")
+"""The kinds of prices that the user gives, which have no age."""
 
 
 def short_text(
@@ -15,13 +19,22 @@ def short_text(
     hours with their bands, P(fits), the day and age of the price, the evidence of the speed and, if
     ``careful``, its cautions. ``replayed`` lists the sources whose prices come from saved pages and could
     pass for live ones."""
+    hours, low, high = (number_text(row[name]) for name in ("hours", "hours_low", "hours_high"))
+    doubts = "; ".join(all_cautions(row, replayed)) if careful else ""
     return (
         f"{name}: {way_text(row)}, ${row['total_usd']:,.2f} "
-        f"(${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f}), {row['hours']:,.1f} hours "
-        f"({row['hours_low']:,.1f} to {row['hours_high']:,.1f}), P(fits) "
-        f"{percent_text(row['fit_probability'])}, {_age(row, replayed)}, speed {row['evidence']}."
-        f"{careful_text(row) if careful else ''}"
+        f"(${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f}), {hours} hours ({low} to {high}), "
+        f"P(fits) {percent_text(row['fit_probability'])}, {_age(row)}, speed {row['evidence']}."
+        + (f" CAREFUL: {doubts}." if doubts else "")
     )
+
+
+def all_cautions(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[str]:
+    """Return the cautions of a row of ``cheapest_for`` in words, after what speaks against its price besides
+    the age that is told anyway; ``replayed``: as for ``short_text``."""
+    if row["price_kind"] in _AS_GIVEN:
+        return cautions(row)
+    return [*price_doubts(row, replayed, row["price_age_days"]), *cautions(row)]
 
 
 def short_price(row: Mapping[str, Any], replayed: Collection[str] = ()) -> str:
@@ -30,12 +43,12 @@ def short_price(row: Mapping[str, Any], replayed: Collection[str] = ()) -> str:
     term = f", for {row['term_days']} days" if row["term_days"] else ""
     stock = {True: "in stock", False: "sold out"}.get(row["available"], "stock not stated")
     doubt = "; a newer price is held as doubtful" if row["doubt"] else ""
+    saved = "; from a saved page: the provider was not asked" if row["source"] in replayed else ""
     price = price_text(row["usd_per_gpu_hour"])
-    return f"${price} per GPU-hour: {way_text(row)}{term}, {stock}, {_age(row, replayed)}{doubt}"
+    return f"${price} per GPU-hour: {way_text(row)}{term}, {stock}, {_age(row)}{doubt}{saved}"
 
 
-def _age(row: Mapping[str, Any], replayed: Collection[str]) -> str:
-    if row["price_kind"] in ("own", "quote"):
+def _age(row: Mapping[str, Any]) -> str:
+    if row["price_kind"] in _AS_GIVEN:
         return "price as you gave it"
-    saved = ", from a saved page: the provider was not asked" if row["source"] in replayed else ""
-    return f"price of {row['price_day']} ({row['price_age_days']} days old{saved})"
+    return f"price of {row['price_day']} ({row['price_age_days']} days old)"

@@ -122,6 +122,6 @@ MEMORY_PARTS = {
     "process": ("driver and libraries", "the process itself"),
     "peak": ("peak memory", "the sum of the above"),
     "margin": ("margin", "lost between tensors, beyond the memory in use"),
-    "needed": ("minimum needed", "the peak and the margin, less what the allocator keeps"),
+    "needed": ("minimum needed", "peak and margin, less what the allocator keeps"),
 }
 """The name and the meaning of each part of ``memory_parts``."""

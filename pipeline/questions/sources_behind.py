@@ -51,6 +51,6 @@ def not_asked_note(
                 by_choice.append(source)
         elif forbidden and not all(environment.get(key, "").strip() for key in keys):
             by_terms.append(source)
-    parts = [f"because of their terms: {', '.join(by_terms)}"] if by_terms else []
-    parts += [f"because you disabled them: {', '.join(by_choice)}"] if by_choice else []
-    return f"not asked {'; '.join(parts)} (see gpufare sources)" if parts else None
+    parts = [f"{', '.join(by_terms)} (their terms)"] if by_terms else []
+    parts += [f"{', '.join(by_choice)} (you disabled them)"] if by_choice else []
+    return f"not asked: {', '.join(parts)}; see gpufare sources" if parts else None

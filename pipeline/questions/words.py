@@ -4,6 +4,7 @@ import json
 import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipeline.home.csv_rows import read_csv
 from pipeline.home.paths import CATALOG_DIR
 from pipeline.offers.money import price_text
 from pipeline.questions.job import Job
+from pipeline.questions.numbers import number_text
 from pipeline.questions.reasons import kind_text, percent_text, unranked_text
 from pipeline.questions.session import JOBS, Session
 from pipeline.warehouse.replays import observed_day
@@ -75,13 +77,17 @@ def way_text(way: Mapping[str, Any]) -> str:
 
 def _where(way: Mapping[str, Any], tier: str = "") -> str:
     kind = kind_text(way["price_kind"])
-    owner = _OWNERS.get(way.get("tier_class", ""), "")
-    market = f" at {way['provider']}{place_text(way)} ({kind}{tier}{owner})"
+    market = f" at {way['provider']}{place_text(way)} ({kind}{tier}{owner_text(way)})"
     return {"own": " of your own", "quote": " as quoted"}.get(kind, market)
 
 
-_OWNERS = {"community": ", private owner", "marketplace": ", private owner", "resold": ", resold"}
-"""Whose a machine is if it is not the provider's own, keyed by ``tier_class``."""
+_OWNERS = {"community": "private owner", "marketplace": "private owner", "resold": "resold"}
+
+
+def owner_text(row: Mapping[str, Any]) -> str:
+    """Return whose a machine is, such as ", private owner"; empty if it is the provider's own."""
+    owner = _OWNERS.get(row.get("tier_class") or "")
+    return f", {owner}" if owner else ""
 
 
 def place_text(way: Mapping[str, Any]) -> str:
@@ -107,12 +113,13 @@ PICKS = {"cheapest": "cheapest", "best_value": "best value", "safest": "safest"}
 """The picks of a ranking, in the order in which they are told."""
 
 
-def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def picks(rows: Sequence[Mapping[str, Any]], *, beside_table: bool = False) -> list[str]:
     """Return the picks of a ranking in a sentence each, with what speaks for them, and whether the order of
-    the first answers is within the model's error. ``rows``: the first rows of ``cheapest_for``, by rank."""
+    the first answers is within the model's error. ``beside_table``: only what a table of the picks does not
+    show. ``rows``: the first rows of ``cheapest_for``, by rank."""
     each = [row for name in PICKS if (row := picked(rows, name))]
     found = list({row["rank"]: row for row in each}.values())
-    lines = [_pick(row, found[0], rows[0]) for row in found]
+    lines = [line for row in found if (line := _pick(row, found[0], rows[0], beside_table))]
     if found and not picked(rows, "safest"):
         lines.append("Safest: none; no company's own machine is sure to fit, to be there and to be in time.")
     tied = [row["rank"] for row in rows if row["ties_with_first"]]
@@ -123,23 +130,31 @@ def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[str, Any]) -> str:
+def _pick(
+    row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[str, Any], beside_table: bool
+) -> str:
     """Return a pick in a sentence: what it is, what it costs, why one would pay more than the least, and what
-    to be careful about."""
-    names = [PICKS[name] for name in PICKS if name in row["pick"]]
-    text = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}: {cost_text(row)}"
-    text = f"{text[0].upper()}{text[1:]}"
+    to be careful about. Beside a table, the sentence is empty if it would tell only what the table shows."""
+    parts = [] if beside_table else [cost_text(row)]
     more = row["total_usd"] - cheapest["total_usd"]
     if row is cheapest and row["total_usd"] > first["total_usd"]:
-        text += f"; {_first_by_cost(first, row)}"
+        parts.append(_first_by_cost(first, row))
     if row is not cheapest:
-        text += f"; ${abs(more):,.2f} {'more' if more >= 0 else 'less'}, {_time_against(cheapest, row)}"
+        text = f"${abs(more):,.2f} {'more' if more >= 0 else 'less'}, {_time_against(cheapest, row)}"
         doubts, others = (set(each["cautions"] or ()) for each in (row, cheapest))
-        if doubts < others:
-            text += ", with fewer cautions"
+        parts.append(f"{text}, with fewer cautions" if doubts < others else text)
     if "safest" in row["pick"]:
-        text += f"; {safety_text(row)}"
-    return f"{text}.{careful_text(row)}"
+        parts.append(safety_text(row))
+    told, careful = "; ".join(parts), careful_text(row)
+    text = f"{told}.{careful}" if told else careful.lstrip()
+    return f"{_names_of(row['pick'])}: {text}" if text else ""
+
+
+def _names_of(pick: Sequence[str]) -> str:
+    """Return the names of a pick as the beginning of a sentence, such as "Cheapest and best value"."""
+    names = [PICKS[name] for name in PICKS if name in pick]
+    text = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _first_by_cost(first: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
@@ -154,8 +169,10 @@ def _first_by_cost(first: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str
 
 def _time_against(other: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """Return how much less time an answer takes than another, or how much longer."""
-    saved = round(other["hours"] - row["hours"], 1)
-    return f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
+    saved = other["hours"] - row["hours"]
+    if abs(saved) < LEAST_SHOWN_HOURS:
+        return "in the same time"
+    return f"{number_text(abs(saved))} hours {'less' if saved > 0 else 'longer'}"
 
 
 def told_first(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -171,13 +188,13 @@ def picked(rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | 
 
 def cost_text(row: Mapping[str, Any]) -> str:
     """Return a way to rent with the job's cost and hours."""
-    return f"{way_text(row)}, ${row['total_usd']:,.2f}, {row['hours']:,.1f} hours"
+    return f"{way_text(row)}, ${row['total_usd']:,.2f}, {number_text(row['hours'])} hours"
 
 
 def safety_text(row: Mapping[str, Any]) -> str:
     """Return what makes an answer the safest."""
     stock = "in stock" if row["available"] else "stock not stated"
-    text = f"a company's own machine, {stock}, {row['hours_high']:,.1f} hours at the slow end"
+    text = f"a company's own machine, {stock}, {number_text(row['hours_high'])} hours at the slow end"
     return text if math.isinf(row["max_hours"]) else f"{text}, of {row['max_hours']:,g} allowed"
 
 
@@ -193,7 +210,8 @@ def _careful(cautions: Sequence[str]) -> str:
 def cautions(row: Mapping[str, Any]) -> list[str]:
     """Return the ``cautions`` of a row of ``cheapest_for`` in words."""
     safest = "" if row["safest_usd"] is None else f", or take the safest for ${row['safest_usd']:,.2f}"
-    facts = {**row, "fit": percent_text(row["fit_probability"]), "safest": safest}
+    hours = {name: number_text(row[name]) for name in ("hours", "hours_high")}
+    facts = {**row, **hours, "fit": percent_text(row["fit_probability"]), "safest": safest}
     return [_CAUTIONS[code].format_map(facts) for code in row["cautions"] or ()]
 
 
@@ -201,11 +219,10 @@ _CAUTIONS = {
     "sanctions": "sanctions restrict payments and services in this country",
     "us_data_rule": "US law (28 CFR 202) restricts bulk personal data of US persons in this country",
     "no_eu_adequacy": "personal data from the EU needs contractual safeguards in this country",
-    "private_host": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints "
-    "elsewhere{safest}",
+    "private_host": "it is a private owner's machine for {hours} hours: keep checkpoints elsewhere{safest}",
     "resold": "it is a reseller's offer: ask whose machine it is",
-    "too_late": "it takes {hours:,.1f} hours, longer than the {max_hours:,g} allowed",
-    "late_when_slow": "at the slow end of its band it takes {hours_high:,.1f} hours, which is too long",
+    "too_late": "it takes {hours} hours, longer than the {max_hours:,g} allowed",
+    "late_when_slow": "at the slow end of its band it takes {hours_high} hours, which is too long",
     "short_term": "at the slow end of its band a further term is paid for, ${total_usd_high:,.2f} in all",
     "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f} on a company's own "
     "machine, and takes no longer",
@@ -214,10 +231,10 @@ _CAUTIONS = {
     "doubted": "it is the price of {price_day}, and a newer one is held as doubtful: look at the page",
     "often_interrupted": "{interruptions:,.0f} interruptions are expected",
     "several_machines": "it is {node_count} machines: ask for the quota, and for the network between them",
-    "slow_links": "no link such as NVLink joins all its cards",
+    "slow_links": "no fast link joins all its cards",
     "other_platform": "it is no NVIDIA card with bf16 on an x86 host: check that your software runs there",
     "young_kernels": "4-bit kernels for this vendor are young: try a few steps first",
-    "thin_evidence": "the evidence is thin: no published run is close",
+    "thin_evidence": "no published run is close",
 }
 """The cautions of ``cheapest_for`` in words, keyed by code."""
 
@@ -227,7 +244,7 @@ def total_parts(row: Mapping[str, Any]) -> dict[str, str]:
     own = row["price_kind"] == "own"
     disk = "not charged" if not row["storage_usd"] else f"{row['storage_gb']:,.0f} GB while the machine runs"
     data = (
-        "transfer of the result out, and of image, data set and model in, where charged"
+        "result out; image, data set and model in, where charged"
         if row["egress_usd"]
         else "downloads and uploads, not charged"
     )
@@ -348,7 +365,7 @@ def explained(
     ``replayed`` lists the sources whose prices come from saved pages and could pass for live ones. With
     ``after_picks``, the cautions of a pick are not repeated."""
     careful = [] if after_picks and row["pick"] else cautions(row)
-    trust = _trust(row, row["source"] in replayed, careful)
+    trust = _trust(row, replayed, careful)
     return [_cost(row), *_wait(row), _plan(row), *assumptions(row), trust]
 
 
@@ -357,7 +374,7 @@ def _cost(row: Mapping[str, Any]) -> str:
     tier = f", {row['tier']}" if row["tier"] and kind_text(row["tier"]) != kind else ""
     money = f"${row['total_usd']:,.2f} (${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f})"
     idle = f" ({row['gpus_billed']} are paid for)" if row["gpus_billed"] > row["gpu_count"] else ""
-    spot = f" {_interruptions(row)}" if row["price_kind"] == "spot" else ""
+    spot = f" {interruptions_text(row)}" if row["price_kind"] == "spot" else ""
     reserved = (
         f" Whole terms of {row['term_days']} days are paid for (${row['commitment_usd']:,.2f}); the job uses"
         f" {row['share_used']:.1%} of its GPU-hours."
@@ -372,8 +389,8 @@ def _cost(row: Mapping[str, Any]) -> str:
     )
 
 
-def _interruptions(row: Mapping[str, Any]) -> str:
-    """Return how often the machines are assumed to be taken away, and what that takes and costs."""
+def interruptions_text(row: Mapping[str, Any]) -> str:
+    """Return how often spot machines are assumed to be taken away, and what that takes and costs."""
     each = "it is" if row["node_count"] == 1 else "each machine is"
     return (
         f"Interruptions are ${row['interruption_usd']:,.2f} of it: {each} assumed to be taken away every "
@@ -383,7 +400,7 @@ def _interruptions(row: Mapping[str, Any]) -> str:
 
 
 def _duration(hours: float) -> str:
-    return f"{hours:,.1f} hours" + (f" ({_days(hours)})" if hours >= MIN_HOURS_IN_DAYS else "")
+    return f"{number_text(hours)} hours" + (f" ({_days(hours)})" if hours >= MIN_HOURS_IN_DAYS else "")
 
 
 def _days(hours: float) -> str:
@@ -393,10 +410,11 @@ def _days(hours: float) -> str:
 def _hours(row: Mapping[str, Any]) -> str:
     """Return the hours with their band, and with the unpaid wait for capacity that is part of the hours."""
     days = f"{_days(row['hours'])}; " if row["hours"] >= MIN_HOURS_IN_DAYS else ""
-    band = f"{row['hours']:,.1f} hours ({days}{row['hours_low']:,.1f} to {row['hours_high']:,.1f})"
+    middle, low, high = (number_text(row[name]) for name in ("hours", "hours_low", "hours_high"))
+    band = f"{middle} hours ({days}{low} to {high})"
     if row["price_kind"] != "flex_start":
         return band
-    return f"{band}, {row['wait_hours']:,.1f} of them an assumed and unpaid wait for capacity,"
+    return f"{band}, {number_text(row['wait_hours'])} of them an assumed and unpaid wait for capacity,"
 
 
 def _wait(row: Mapping[str, Any]) -> list[str]:
@@ -443,11 +461,16 @@ _IN_WORDS = {
 """Assumed values as people write them; other values are shown as they are."""
 
 
-def assumptions(row: Mapping[str, Any]) -> list[str]:
-    """Return lines with the assumptions of a row of ``cheapest_for``: the training recipe, the offers whose
-    place is unknown, and sequences longer than the model supports."""
+_BRIEFLY = ("model", "method", "lora_rank", "stack", "is_packed", "seq_len", "unused_settings")
+"""The assumptions that a short line lists."""
+
+
+def assumptions(row: Mapping[str, Any], *, briefly: bool = False) -> list[str]:
+    """Return lines with the assumptions of a row of ``cheapest_for``: the training recipe (``briefly``: only
+    what changes an answer most), the offers whose place is unknown, and sequences longer than the model
+    supports."""
     taken = json.loads(row["assumptions"])
-    lines = [assumed(taken, row["method"]), *skipped(taken)]
+    lines = [assumed(taken, row["method"], briefly=briefly), *skipped(taken)]
     if "max_context" in taken:
         longer = f"sequences longer than the {taken['max_context']} tokens that the model supports"
         lines.append(f"CAREFUL: {longer}.")
@@ -461,13 +484,15 @@ def skipped(taken: Mapping[str, Any]) -> list[str]:
         lines.append(f"Skipped: {taken['offers_without_place']:,} offers whose place is not known.")
     if "countries_left_out" in taken:
         names = ", ".join(map(country_name, taken["countries_left_out"]))
-        lines.append(f"Skipped: offers in {names}, where sanctions restrict payments (--country ranks them).")
+        lines.append(f"Skipped: offers in {names}, under sanctions (--country ranks them).")
     return lines
 
 
-def assumed(taken: Mapping[str, Any], method: str) -> str | None:
-    """Return one line with the values assumed for the parts of the recipe that the question left open;
-    CSV and JSON output lists every assumption."""
+def assumed(taken: Mapping[str, Any], method: str, *, briefly: bool = False) -> str | None:
+    """Return one line with the values assumed for the parts of the recipe that the question left open
+    (``briefly``: only what changes an answer most); CSV and JSON output lists every assumption."""
+    if briefly:
+        taken = {name: taken[name] for name in _BRIEFLY if name in taken}
     named = {name: _IN_WORDS.get(value, value) for name, value in taken.items() if isinstance(value, str)}
     packed = "packed " if taken.get("is_packed") else ""
     parts = (
@@ -518,15 +543,26 @@ def _precision(name: str, method: str) -> str:
     return f"{kept} (fp16 where the GPU has no bf16)"
 
 
-def _trust(row: Mapping[str, Any], is_replayed: bool, careful: list[str]) -> str:
+def price_doubts(row: Mapping[str, Any], replayed: Collection[str], known_age_days: int = 0) -> list[str]:
+    """Return what speaks against an answer's price: a source in ``replayed``, and an age of more than
+    OLD_PRICE_DAYS beyond ``known_age_days``."""
     doubts = []
-    # A saved page may be filed under a later day than its own.
-    seen_on = min(row["price_day"], observed_day(row["observed_at"]))
-    age_days = row["price_age_days"] + (row["price_day"] - seen_on).days
-    if is_replayed:
+    age_days = row["price_age_days"] + (row["price_day"] - _seen_on(row)).days
+    if row["source"] in replayed:
         doubts.append("the price was replayed from a saved page: the provider was not asked")
-    if age_days > OLD_PRICE_DAYS:
+    if age_days > known_age_days + OLD_PRICE_DAYS:
         doubts.append(f"the price is {age_days} days old")
+    return doubts
+
+
+def _seen_on(row: Mapping[str, Any]) -> date:
+    # A saved page may be filed under a later day than its own.
+    price_day: date = row["price_day"]
+    return min(price_day, observed_day(row["observed_at"]))
+
+
+def _trust(row: Mapping[str, Any], replayed: Collection[str], careful: list[str]) -> str:
+    doubts, seen_on = price_doubts(row, replayed), _seen_on(row)
     nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""
     address = row["source_url"].partition("?")[0]
     converted = (

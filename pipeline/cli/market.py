@@ -1,0 +1,125 @@
+"""What is on the market: prices per GPU-hour, and the names of GPUs and models."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from itertools import groupby
+from typing import Any
+
+import click
+
+from pipeline.cli.completion import names_of
+from pipeline.cli.job_options import OF_PRICES, with_options
+from pipeline.cli.parameters import FORMAT
+from pipeline.cli.questions import prices as published_prices
+from pipeline.cli.terminal import tell
+from pipeline.warehouse.query import Result
+
+PRICES = (
+    "usd_per_gpu_hour", "gpu", "gpu_count", "provider", "price_kind", "country", "available", "usd_per_hour",
+    "term_days", "price_age_days", "region", "source", "instance_type",
+)  # fmt: skip
+DAILY = ("gpu_id", "price_kind", "usd_per_gpu_hour", "lowest", "highest", "history", "source")
+GPUS = (
+    "gpu_id", "memory_gb", "bf16_dense_tflops", "bandwidth_gb_s", "on_demand_usd_per_gpu_hour",
+    "spot_usd_per_gpu_hour", "providers", "vendor", "architecture", "year",
+)  # fmt: skip
+MODELS = ("model", "params_billion", "active_billion", "max_context", "licence", "hf_id")
+"""Columns of tables for people, most important first; csv and json give all columns."""
+
+
+@click.command()
+@click.argument("gpu", nargs=-1, shell_complete=names_of("gpu"))
+@with_options(*OF_PRICES)
+@click.option("--history", "daily", is_flag=True, help="Show the lowest price on each day on record.")
+@click.option("--limit", type=click.IntRange(min=1), help="Rows to show; by default, all.")
+@FORMAT
+def prices(gpu: tuple[str, ...], daily: bool, limit: int | None, form: str, **constraints: Any) -> None:
+    """Show prices in dollars per GPU-hour, by card and provider, cheapest first.
+
+    GPU is a card or a family of cards, such as rtx-4090, h100 or hopper. Without a GPU, the cheapest price of
+    each card is shown. Prices are on demand, unless --kind says otherwise.
+    """
+    from pipeline.cli.printing import show
+    from pipeline.questions import gpu_prices
+
+    with published_prices() as session:
+        ask = gpu_prices.daily_prices if daily else gpu_prices.prices
+        found, asked = ask(session, {"gpu": gpu, **constraints})
+        if not found.rows:
+            raise click.ClickException(gpu_prices.no_price_text(asked))
+        if form != "table":
+            show(found if limit is None else found.first(limit), form)
+        elif daily:
+            _show_daily(found)
+        else:
+            _show_prices(found if gpu else gpu_prices.cheapest_of_each(found), limit)
+        for line in gpu_prices.price_notes(found, asked) if form == "table" else ():
+            tell(line)
+
+
+def _show_prices(found: Result, limit: int | None) -> None:
+    """Print prices; a kind of price that is the same in all rows is no column."""
+    from pipeline.cli.printing import OF_OFFERS, for_people, show
+
+    kinds = {row["price_kind"] for row in found.dicts()}
+    names = [name for name in PRICES if name != "price_kind" or len(kinds) > 1]
+    some = found if limit is None else found.first(limit)
+    show(for_people(some, names, **OF_OFFERS, available=_stock), "table")
+
+
+def _stock(row: Mapping[str, Any]) -> str:
+    return {True: "in stock", False: "sold out", None: ""}[row["available"]]
+
+
+def _show_daily(found: Result) -> None:
+    """Print a row per card and price kind, with the newest, lowest and highest price and a line of prices."""
+    from pipeline.cli.printing import OF_OFFERS, for_people, show
+
+    series = groupby(found.dicts(), key=lambda row: (row["gpu_id"], row["price_kind"]))
+    rows = sorted((_with_line(list(days)) for _, days in series), key=lambda row: row["usd_per_gpu_hour"])
+    types = dict(zip(found.columns, found.types, strict=True)) | dict.fromkeys(
+        ("lowest", "highest"), "DOUBLE"
+    )
+    lined = Result(
+        tuple(rows[0]),
+        tuple(types.get(name, "VARCHAR") for name in rows[0]),
+        [tuple(row.values()) for row in rows],
+    )
+    show(for_people(lined, DAILY, price_kind=OF_OFFERS["price_kind"]), "table")
+    days = sorted({row["day"] for row in found.dicts()})
+    tell(f"{len(days)} days on record, {days[0]} to {days[-1]}; a line has those with a price.")
+
+
+def _with_line(days: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the newest of a card's daily prices, with the lowest, the highest and a line of all of them."""
+    from pipeline.cli.printing import prices_line
+
+    usd = [Decimal(f"{row['usd_per_gpu_hour']:.6f}") for row in days]
+    line = prices_line([float(each) for each in usd])
+    return days[-1] | {"usd_per_gpu_hour": usd[-1], "lowest": min(usd), "highest": max(usd), "history": line}
+
+
+@click.command()
+@click.argument("text", required=False)
+@FORMAT
+def gpus(text: str | None, form: str) -> None:
+    """List the GPUs, or those with TEXT in a name: memory, speed, and the cheapest prices per GPU-hour."""
+    from pipeline.cli.printing import for_people, show
+    from pipeline.questions.gpu_prices import gpus as gpus_of
+
+    with published_prices(with_age=False) as session:
+        found = gpus_of(session, text)
+        show(for_people(found, GPUS) if form == "table" else found, form)
+
+
+@click.command()
+@click.argument("text", required=False)
+@FORMAT
+def models(text: str | None, form: str) -> None:
+    """List the models that a job can name, or those with TEXT in a name: parameters, context and licence."""
+    from pipeline.cli.printing import for_people, show
+    from pipeline.questions.gpu_prices import models as models_of
+
+    with published_prices(with_age=False) as session:
+        found = models_of(session, text)
+        show(for_people(found, MODELS) if form == "table" else found, form)

@@ -1,0 +1,49 @@
+"""A job that is run again and again: the cost of a year, and whether to keep a machine all year."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.questions.job import Job
+from pipeline.questions.numbers import number_text
+from pipeline.questions.reasons import percent_text
+from pipeline.questions.session import JOBS, Session
+from pipeline.questions.words import way_text
+from pipeline.warehouse.query import Result
+
+
+def with_year(ranking: Result, runs_per_year: int) -> Result:
+    """Return a ranking with the column year_usd: what ``runs_per_year`` runs cost in US dollars."""
+    place = ranking.columns.index("total_usd")
+    rows = [(*row, row[place] * runs_per_year) for row in ranking.rows]
+    return Result((*ranking.columns, "year_usd"), (*ranking.types, ranking.types[place]), rows)
+
+
+def kept_machine(session: Session, job: Job, runs_per_year: int) -> dict[str, Any] | None:
+    """Return the machine that costs least if it is kept all year for the runs of a job: a row of the macro
+    ``kept_machines``; None if no machine can be kept. Raises JobError."""
+    session.complete(job)
+    query = f"FROM kept_machines('{JOBS}', '{session.plans()}', ?)"
+    return next(session.ask(query, [runs_per_year]).dicts(), None)
+
+
+def recurring_lines(
+    rows: Sequence[Mapping[str, Any]], kept: Mapping[str, Any] | None, runs_per_year: int
+) -> list[str]:
+    """Return the cost of a year in sentences. ``rows``: of the job's ranking; ``kept``: the machine to
+    keep all year, if there is one."""
+    rented = next((row for row in rows if row["price_kind"] not in ("quote", "own")), rows[0])
+    year_usd = rented["total_usd"] * runs_per_year
+    lines = [
+        f"{runs_per_year} runs a year: ${year_usd:,.2f} if rank {rented['rank']} is rented for each, "
+        f"{number_text(rented['hours'] * runs_per_year)} hours in all."
+    ]
+    if kept is None:
+        return [*lines, "No machine can be reserved for a year of these runs."]
+    count = "1 term" if kept["terms"] == 1 else f"{kept['terms']} terms"
+    terms = f"{count} of {kept['term_days']} days" if kept["terms"] else "every hour of the year"
+    return [
+        *lines,
+        f"Kept all year: {way_text(kept)}, {terms}, ${kept['year_usd']:,.2f}. The runs use "
+        f"{percent_text(kept['share_used'])} of it; used without a break, it costs "
+        f"${kept['least_run_usd']:,.2f} a run, against ${rented['total_usd']:,.2f}.",
+    ]

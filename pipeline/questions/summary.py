@@ -1,0 +1,58 @@
+"""A ranking on one screen: what was asked in one line, and the picks as rows of the table."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pipeline.catalog.job_settings import job_settings
+from pipeline.questions.job import Job
+from pipeline.questions.numbers import amount_text
+from pipeline.questions.reasons import kind_text
+from pipeline.questions.session import Session
+from pipeline.questions.sources_behind import replayed_sources
+from pipeline.questions.words import MIN_HOURS_IN_DAYS, PICKS, price_doubts
+
+_IN_TITLE = {"model", "method", "tokens", "examples", "tokens_per_example", "epochs", "kind", "max_hours"}
+"""The settings that a title names in its own words."""
+
+_SHORT_PICKS = {"cheapest": "cheapest", "best_value": "value", "safest": "safest"}
+
+
+def title(job: Job, row: Mapping[str, Any]) -> str:
+    """Return what was asked in one line; ``row``: the first row of the answer."""
+    kinds = str(job["kind"] or job_settings()["kind"].default_value).replace(",", " or ")
+    kind = "any kind of price" if kinds == "any" else kind_text(kinds)
+    parts = [f"{row['model']} {row['method']}", f"{amount_text(row['tokens'])} tokens", kind]
+    if math.isfinite(row["max_hours"]):
+        parts.append(f"within {_time(row['max_hours'])}")
+    parts += [
+        f"{name.replace('_', ' ')} {'' if value is True else value}".rstrip()
+        for name, value in job.settings.items()
+        if name not in _IN_TITLE and value is not False
+    ]
+    return ", ".join(parts)
+
+
+def _time(hours: float) -> str:
+    return f"{hours / 24:g} days" if hours >= MIN_HOURS_IN_DAYS else f"{hours:g} hours"
+
+
+def pick_text(row: Mapping[str, Any]) -> str:
+    """Return the rank of an answer with what it was picked as, such as "1 cheapest"."""
+    picked = [_SHORT_PICKS[name] for name in PICKS if name in (row["pick"] or ())]
+    names = "all three" if len(picked) == len(PICKS) else "+".join(picked)
+    return f"{row['rank']:>2} {names}".rstrip()
+
+
+def picks_first(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows with those that are picked first."""
+    return sorted(rows, key=lambda row: (row["pick"] is None, row["rank"]))
+
+
+def price_warnings(session: Session, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Return warnings on the picks whose prices are older than the publication, or come from saved pages."""
+    ((published_days,),) = session.ask("SELECT current_date - as_of_day FROM main.publication").rows
+    replayed = replayed_sources(session.connection)
+    for row in rows:
+        if row["pick"] and (doubts := price_doubts(row, replayed, published_days)):
+            yield f"CAREFUL: rank {row['rank']}: {'; '.join(doubts)}."

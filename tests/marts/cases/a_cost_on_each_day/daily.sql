@@ -1,0 +1,5 @@
+WITH there AS (
+    SELECT 'us' AS country
+)
+
+FROM daily_prices_for('there')
