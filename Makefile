@@ -1,7 +1,9 @@
-# Every target sets up what it needs: a virtual environment from the lock with hashes, then gpufare itself.
+# Every target sets up what it needs: a virtual environment from a lock with hashes, and gpufare itself. The demo and
+# questions need a small part of the environment; all other targets need the whole.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO_READY := $(VENV)/.ready-for-demo
 READY := $(VENV)/.ready
 
 # The tracer is a project of its own, in an environment that adds to the one above. TORCH is the version that
@@ -18,16 +20,25 @@ CONSUMERS_ALONE := skypilot==0.14.1 gpuhunt==0.1.34
 # $(call install,FOLDER,PACKAGES): with uv if it is installed, in a tenth of pip's processor time; without it, or if it
 # fails, with pip, whose settings may name another index. pip compiles packages; uv is told to if Python may not later.
 UV ?= $(shell command -v uv 2>/dev/null)
-UV_OPTIONS := --quiet $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
+UV_OPTIONS := $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
 install = $(if $(UV),$(UV) pip install $(UV_OPTIONS) --python $(1)/bin/python $(2) ||) \
-	$(1)/bin/pip install --quiet --disable-pip-version-check $(2)
+	$(1)/bin/pip install --disable-pip-version-check $(2)
+
+# $(call install_lock,LOCK): installs a lock into the environment, and says what, how long it took, and the size.
+define install_lock
+@set -e; began=$$(date +%s); \
+echo "Installing $(1) into $(VENV): $$(sed -n 's/==.*//p' $(1) | sort -u | wc -l) packages"; \
+[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
+$(call install,$(VENV),--no-deps --require-hashes -r $(1)); \
+echo "Installed in $$(($$(date +%s) - began)) s; $(VENV) takes $$(du -sh $(VENV) | cut -f1)"
+endef
 
 LINTERS := lint-ruff lint-format lint-types lint-rooms lint-sql
 
 .PHONY: demo test pytest nightly trace-check trace-tests trace-sample traces lint $(LINTERS) docs lock mutants mutants-sql \
 	mutants-python stress bench audit wheel clean
 
-demo: $(READY)
+demo: $(DEMO_READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo
 
 test: lint pytest
@@ -85,6 +96,9 @@ lock: $(READY)
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes \
 		--no-emit-index-url --no-header --output-file requirements.lock
+	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
+	| grep -v ^dagster | $(BIN)/uv pip compile - --group build --python-version 3.11.1 --universal --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate --constraint requirements.lock --output-file requirements-demo.lock
 	echo '$(TORCH)' | $(BIN)/uv pip compile tracer/pyproject.toml - --python-version 3.11.1 --universal --generate-hashes \
 		--no-emit-index-url --no-header --no-emit-package gpufare --constraint requirements.lock --quiet \
 	| awk 'NR == FNR { locked[$$0]; next } /^[a-z]/ { skip = $$0 in locked || /^(torch|nvidia|cuda)[-=]/ } !skip' \
@@ -131,21 +145,24 @@ clean:
 # The packages that `gpufare lake` has in front: DuckLake is packaged for this older DuckDB, not for DuckDB 2 yet.
 $(VENV)/lake/.ready: requirements-lake.lock | $(READY)
 	rm -rf $(@D)
-	$(call install,$(VENV),--target $(@D) --no-deps --require-hashes -r requirements-lake.lock)
+	$(call install,$(VENV),--quiet --target $(@D) --no-deps --require-hashes -r requirements-lake.lock)
 	touch $@
 
 # The other tools, in their own versions, with which tests load the exports.
 .venv-consumers/.ready: requirements-consumers.lock
 	[ -x .venv-consumers/bin/python ] || $(PYTHON) -m venv .venv-consumers
-	$(call install,.venv-consumers,--no-deps --require-hashes -r requirements-consumers.lock)
+	$(call install,.venv-consumers,--quiet --no-deps --require-hashes -r requirements-consumers.lock)
 	touch $@
 
-# An existing environment keeps its Python and is updated.
-$(READY): requirements.lock pyproject.toml
-	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
-	$(call install,$(VENV),--no-deps --require-hashes -r requirements.lock)
-	$(call install,$(VENV),--no-deps --no-build-isolation --editable .)
-	touch $(READY)
+# An existing environment keeps its Python and is updated. The whole environment begins with the part for the demo.
+$(READY): requirements.lock | $(DEMO_READY)
+	$(call install_lock,$<)
+	@touch $@
+
+$(DEMO_READY): requirements-demo.lock pyproject.toml
+	$(call install_lock,$<)
+	@$(call install,$(VENV),--quiet --no-deps --no-build-isolation --editable .)
+	@touch $@
 
 # tracer/requirements.lock has the packages that requirements.lock lacks, except torch and its CUDA libraries: a machine
 # may use the build for CUDA or for CPUs, whose hashes and dependencies differ, and pip checks all hashes of a file
@@ -157,7 +174,7 @@ $(TRACE_READY): tracer/requirements.lock tracer/pyproject.toml | $(READY)
 		> "$$($(TRACE_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/gpufare.pth"
 	@pip="$(TRACE_BIN)/pip -qq --disable-pip-version-check install --no-compile"; \
 	if $$pip --retries 1 --no-deps $(TORCH) 2> $(TRACE_VENV)/pip.log; then \
-		{ $(call install,$(TRACE_VENV),--no-deps --require-hashes -r tracer/requirements.lock); } && $$pip $(TORCH) \
+		{ $(call install,$(TRACE_VENV),--quiet --no-deps --require-hashes -r tracer/requirements.lock); } && $$pip $(TORCH) \
 			&& $$pip --ignore-installed --no-deps --no-build-isolation --editable . --editable tracer \
 			&& touch $(TRACE_READY); \
 	elif grep -q "No matching distribution" $(TRACE_VENV)/pip.log; then \

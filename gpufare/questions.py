@@ -3,8 +3,11 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from functools import wraps
+from html import escape
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
@@ -20,6 +23,7 @@ from pipeline.questions.job import Job, JobError, given_job, number, whole
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
+from pipeline.questions.tables import cell_text, table_for_people
 from pipeline.questions.why import Explanation
 from pipeline.questions.words import assumptions, machine_lines, nothing_fits
 from pipeline.warehouse.query import Result, age_note
@@ -33,18 +37,23 @@ Asked = ParamSpec("Asked")
 Answered = TypeVar("Answered")
 
 
+SHOWN_ROWS = 20
+"""The most rows that a notebook shows."""
+
+
 class Answer(Sequence[Row]):
-    """The rows of an answer as dictionaries, best first. ``columns`` are the keys of each row, set even if
-    there are no rows; ``assumptions`` maps each setting that the question left open to the value assumed for
-    it; ``notes`` are for people: the picks, the main assumptions in one line, what another method or
-    precision would cost, offers skipped because of their place, sequences too long for the model, the ranks
-    of quotes and own machines, the reason for an empty answer and what would have to change, and the age of
-    the prices."""
+    """The rows of an answer as dictionaries, best first; amounts of money are floats, rounded as in SQL.
+    ``columns`` are the keys of each row, set even if there are no rows; ``assumptions`` maps each setting
+    that the question left open to the value assumed for it; ``notes`` are for people: the picks, the main
+    assumptions in one line, what another method or precision would cost, offers skipped because of their
+    place, sequences too long for the model, the ranks of quotes and own machines, the reason for an empty
+    answer and what would have to change, and the age of the prices. A notebook shows an answer as a table."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
         self.notes = tuple(notes)
-        self._rows = list(result.dicts())
+        self._rows = [_floats(row) for row in result.dicts()]
+        self._result = result
         text = (self._rows[0].get("assumptions") or "{}") if self._rows else "{}"
         self.assumptions: Row = json.loads(text)
 
@@ -65,6 +74,18 @@ class Answer(Sequence[Row]):
         if not self._rows:
             return "\n".join(["<Answer of 0 rows>", *self.notes])
         return f"<Answer of {len(self)} rows: {', '.join(self.columns[:6])}, ...>"
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table for a notebook, in the columns that people read, and notes."""
+        shown = table_for_people(self._result.first(SHOWN_ROWS))
+        heads = "".join(f"<th>{escape(name)}</th>" for name in shown.columns)
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell_text(value))}</td>' for value in row)}</tr>"
+            for row in shown.rows
+        )
+        more = [f"first {SHOWN_ROWS} of {len(self)} rows"] if len(self) > SHOWN_ROWS else []
+        notes = "".join(f"<li>{escape(note)}</li>" for note in (*more, *self.notes))
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table><ul>{notes}</ul>"
 
 
 class Prices:
@@ -150,7 +171,8 @@ class Prices:
         GPU or a family of GPUs) is not the answer. Raises JobError for an unknown rank or GPU."""
         rank = whole("rank", rank, least=1)
         session, asked = self._asked(config, job)
-        return why.explain(session, asked, rank, not_gpu)
+        found = why.explain(session, asked, rank, not_gpu)
+        return replace(found, row=_floats(found.row), why_not=[_floats(row) for row in found.why_not])
 
     def history(self, /, *, config: str | Path | None = None, **job: Any) -> Answer:
         """Return a job's lowest cost in US dollars on each day on record: the rows of the ``cost_history``
@@ -167,7 +189,7 @@ class Prices:
         costs less), ``limit_usd``, columns of the cheapest answer and, if there is no answer, ``reason``.
         Raises JobError for an invalid job, and for a limit that is not an amount of money."""
         session, asked = self._asked(config, job)
-        return why.watched(session, asked, number("below", below))
+        return _floats(why.watched(session, asked, number("below", below)))
 
     def compare(self, /, one: str, other: str, *, config: str | Path | None = None, **job: Any) -> Answer:
         """Put two GPUs side by side, one row per fact, in the units that ``meaning`` gives; if a job is
@@ -226,9 +248,14 @@ class Prices:
             raise GpufareError("these prices are closed: gpufare.open() opens the newest")
 
     def _notes(self, session: Session) -> Iterator[str]:
-        note = age_note(session.connection, _today())
+        note = age_note(session.connection, self._home, _today())
         if note is not None:
             yield note
+
+
+def _floats(row: Row) -> Row:
+    """Return a row with decimals as floats, by which people can divide."""
+    return {name: float(value) if isinstance(value, Decimal) else value for name, value in row.items()}
 
 
 def _today() -> date:

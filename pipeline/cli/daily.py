@@ -245,11 +245,13 @@ def disable_sources(names: tuple[str, ...]) -> None:
 
 def _show_sources(form: str) -> None:
     from pipeline.capture.permissions import read_choices
-    from pipeline.cli.printing import for_people, show
+    from pipeline.cli.printing import show
     from pipeline.health.source_states import source_states
+    from pipeline.questions.tables import for_people
     from pipeline.warehouse.query import age_note, reader
 
-    states = source_states(paths.home(), today())
+    home = paths.home()
+    states = source_states(home, today())
     if form == "table":
         show(for_people(states, SOURCES), form)
         tell()
@@ -259,12 +261,12 @@ def _show_sources(form: str) -> None:
     else:
         show(states, form)
     try:
-        with reader(paths.home().published) as connection:
-            note = age_note(connection, today())
+        with reader(home.published) as connection:
+            note = age_note(connection, home, today())
     except GpufareError as problem:
         note = f"note: {problem}"
     say(note)
-    say(read_choices(paths.home()).problem)
+    say(read_choices(home).problem)
 
 
 _LABEL = click.option("--label", help="Only prices whose label contains this text.")

@@ -38,10 +38,11 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
         text = file.read() if file else str(query)
     except UnicodeDecodeError as error:
         raise click.UsageError(f"the query is not UTF-8 text: {error}") from error
-    with reader(paths.home().published) as connection:
+    home = paths.home()
+    with reader(home.published) as connection:
         answer = stream(connection, text)
         show(answer, form, every=every, every_column=True)
-        note = age_note(connection, today())
+        note = age_note(connection, home, today())
     say(note)
 
 
@@ -87,11 +88,12 @@ def export(
     from pipeline.warehouse.query import age_note, reader
 
     wanted = [] if tables is None else [name.strip() for name in tables.removesuffix(",").split(",")]
-    with reader(paths.home().published, writes_files=True) as connection:
+    home = paths.home()
+    with reader(home.published, writes_files=True) as connection:
         with progress_shown(f"writing {folder}"):
             day = since.date() if since else None
             lines = write(connection, folder, tool, form, wanted, day, republishable=republishable)
-        note = age_note(connection, today())
+        note = age_note(connection, home, today())
     for line in lines:
         tell(line)
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -114,7 +116,7 @@ def report(folder: Path) -> None:
         page = write_report(home, folder, datetime.now(UTC))
     tell(f"{page}: {size_text(page.stat().st_size)}")
     with reader(home.published) as connection:
-        say(age_note(connection, today()))
+        say(age_note(connection, home, today()))
 
 
 @click.command()

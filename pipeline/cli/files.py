@@ -195,7 +195,8 @@ def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool)
 
 
 def _show_estimates(rows: "Answers", columns: tuple[str, ...], form: str, every: bool) -> None:
-    from pipeline.cli.printing import for_people, show, texts
+    from pipeline.cli.printing import show, texts
+    from pipeline.questions.tables import for_people
     from pipeline.warehouse.query import Result
 
     if form != "table":

@@ -19,7 +19,7 @@ from pipeline.home import paths
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-_EXTRA_OF = {"mcp": "mcp", "mcp_types": "mcp", "numpy": "calibrate", "scipy": "calibrate"}
+_EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate", "obstore": "store", "mcp": "mcp"}
 """Packages that a default install lacks, each with the extra that installs it."""
 
 
@@ -177,13 +177,11 @@ def _package(error: ModuleNotFoundError) -> str | None:
 
 
 def _how_to_install(package: str) -> str:
-    extra = _EXTRA_OF.get(package)
+    extra = _EXTRA_OF.get(package, "")
+    needs = f"this needs {package}, which is not installed: {paths.command_to_install(extra)}"
     if extra:
-        return f"this needs {package}, which is not installed: pip install 'gpufare[{extra}]'"
-    return (
-        f"this needs {package}, which is not installed: pip install gpufare installs all packages; "
-        "a smaller install has only those that questions need"
-    )
+        return needs
+    return f"{needs} installs all packages; a smaller install has only those that questions need"
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

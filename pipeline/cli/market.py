@@ -1,6 +1,6 @@
 """What is on the market: prices per GPU-hour, and the names of GPUs and models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -14,10 +14,6 @@ from pipeline.cli.questions import prices as published_prices
 from pipeline.cli.terminal import tell
 from pipeline.warehouse.query import Result
 
-PRICES = (
-    "usd_per_gpu_hour", "gpu", "gpu_count", "provider", "price_kind", "country", "available", "usd_per_hour",
-    "term_days", "price_age_days", "region", "source", "instance_type",
-)  # fmt: skip
 DAILY = ("gpu_id", "price_kind", "usd_per_gpu_hour", "lowest", "highest", "history", "source")
 GPUS = (
     "gpu_id", "memory_gb", "bf16_dense_tflops", "bandwidth_gb_s", "on_demand_usd_per_gpu_hour",
@@ -41,6 +37,7 @@ def prices(gpu: tuple[str, ...], daily: bool, limit: int | None, form: str, **co
     """
     from pipeline.cli.printing import show
     from pipeline.questions import gpu_prices
+    from pipeline.questions.tables import prices_for_people
 
     with published_prices() as session:
         ask = gpu_prices.daily_prices if daily else gpu_prices.prices
@@ -52,28 +49,16 @@ def prices(gpu: tuple[str, ...], daily: bool, limit: int | None, form: str, **co
         elif daily:
             _show_daily(found)
         else:
-            _show_prices(found if gpu else gpu_prices.cheapest_of_each(found), limit)
+            some = found if gpu else gpu_prices.cheapest_of_each(found)
+            show(prices_for_people(some if limit is None else some.first(limit)), form)
         for line in gpu_prices.price_notes(found, asked) if form == "table" else ():
             tell(line)
 
 
-def _show_prices(found: Result, limit: int | None) -> None:
-    """Print prices; a kind of price that is the same in all rows is no column."""
-    from pipeline.cli.printing import OF_OFFERS, for_people, show
-
-    kinds = {row["price_kind"] for row in found.dicts()}
-    names = [name for name in PRICES if name != "price_kind" or len(kinds) > 1]
-    some = found if limit is None else found.first(limit)
-    show(for_people(some, names, **OF_OFFERS, available=_stock), "table")
-
-
-def _stock(row: Mapping[str, Any]) -> str:
-    return {True: "in stock", False: "sold out", None: ""}[row["available"]]
-
-
 def _show_daily(found: Result) -> None:
     """Print a row per card and price kind, with the newest, lowest and highest price and a line of prices."""
-    from pipeline.cli.printing import OF_OFFERS, for_people, show
+    from pipeline.cli.printing import show
+    from pipeline.questions.tables import OF_OFFERS, for_people
 
     series = groupby(found.dicts(), key=lambda row: (row["gpu_id"], row["price_kind"]))
     rows = sorted((_with_line(list(days)) for _, days in series), key=lambda row: row["usd_per_gpu_hour"])
@@ -92,7 +77,7 @@ def _show_daily(found: Result) -> None:
 
 def _with_line(days: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the newest of a card's daily prices, with the lowest, the highest and a line of all of them."""
-    from pipeline.cli.printing import prices_line
+    from pipeline.questions.tables import prices_line
 
     usd = [Decimal(f"{row['usd_per_gpu_hour']:.6f}") for row in days]
     line = prices_line([float(each) for each in usd])
@@ -104,8 +89,9 @@ def _with_line(days: Sequence[dict[str, Any]]) -> dict[str, Any]:
 @FORMAT
 def gpus(text: str | None, form: str) -> None:
     """List the GPUs, or those with TEXT in a name: memory, speed, and the cheapest prices per GPU-hour."""
-    from pipeline.cli.printing import for_people, show
+    from pipeline.cli.printing import show
     from pipeline.questions.gpu_prices import gpus as gpus_of
+    from pipeline.questions.tables import for_people
 
     with published_prices(with_age=False) as session:
         found = gpus_of(session, text)
@@ -117,8 +103,9 @@ def gpus(text: str | None, form: str) -> None:
 @FORMAT
 def models(text: str | None, form: str) -> None:
     """List the models that a job can name, or those with TEXT in a name: parameters, context and licence."""
-    from pipeline.cli.printing import for_people, show
+    from pipeline.cli.printing import show
     from pipeline.questions.gpu_prices import models as models_of
+    from pipeline.questions.tables import for_people
 
     with published_prices(with_age=False) as session:
         found = models_of(session, text)

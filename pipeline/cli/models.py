@@ -47,7 +47,7 @@ def add(config: str, name: str | None, pages: str | None) -> None:
     )
     for line in left_out:
         tell(line)
-    tell("gpufare estimate knows the model now; the published file will after the next gpufare refresh")
+    tell(f"every question knows it now: gpufare cheapest --model {model.model} --method qlora --tokens 100M")
 
 
 def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnModel, list[str]]":

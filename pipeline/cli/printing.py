@@ -10,9 +10,8 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate, chain, islice, repeat
 from typing import Any
@@ -25,18 +24,11 @@ from rich.text import Text
 
 from pipeline.cli.terminal import bold, is_styled, say, width, wrapped
 from pipeline.export.cells import safe_text
-from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
-from pipeline.questions.numbers import number_text
-from pipeline.questions.reasons import kind_text, percent_text
-from pipeline.questions.summary import pick_text
-from pipeline.questions.words import owner_text
+from pipeline.questions.tables import cell_text
 from pipeline.warehouse.query import Result, Stream
 
 GAP = "  "
-
-NOT_STATED = "?"
-"""Shown for a country that a source does not state."""
 
 ROWS_SHOWN = 40
 """The number of rows of a long result that a terminal shows."""
@@ -60,89 +52,11 @@ FIRST_TEXT = 36
 SHORT_HEADING = 10
 """Longest heading, in characters, that stays on one line above narrower values."""
 
-LEVELS = "▁▂▃▄▅▆▇█"
-"""The heights of a line of prices, lowest first."""
-
-LONGEST_LINE = 30
-"""The most days in a line of prices; of a longer history, the newest."""
-
 _NUMBERS = (
     "DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER",
     "UINTEGER", "UBIGINT", "USMALLINT", "UTINYINT", "UHUGEINT",
 )  # fmt: skip
 _MOMENTS = ("DATE", "TIME", "BOOLEAN", "UUID")
-
-HEADINGS = {
-    "age_days": "days old",
-    "country": "in",
-    "fit_probability": "P(fits)",
-    "gib": "GiB/GPU",
-    "gpu": "GPU",
-    "gpu_count": "count",
-    "last_accepted_day": "accepted",
-    "last_attempt_day": "asked",
-    "memory_gib": "GiB/GPU",
-    "memory_gib_high": "high",
-    "memory_gib_low": "low",
-    "micro_batch": "largest micro-batch",
-    "params_billion": "B params",
-    "price_age_days": "days old",
-    "price_day": "price of",
-    "price_kind": "kind",
-    "size_evidence": "size",
-    "tokens_per_second": "tokens/s",
-    "tokens_per_second_per_gpu": "tokens/s per GPU",
-    "tokens_per_second_per_gpu_high": "high",
-    "tokens_per_second_per_gpu_low": "low",
-    "total_usd": "USD",
-    "active_billion": "active",
-    "available": "stock",
-    "bandwidth_gb_s": "GB/s",
-    "bf16_dense_tflops": "bf16 TFLOPS",
-    "hf_id": "id on the hub",
-    "max_context": "context",
-    "memory_gb": "GB",
-    "on_demand_usd_per_gpu_hour": "on demand",
-    "spot_usd_per_gpu_hour": "spot",
-    "term_days": "term",
-    "usd": "USD",
-    "usd_per_gpu_hour": "USD/GPU hour",
-    "usd_per_hour": "USD/hour",
-}
-"""The headings of columns that tables for people do not head with the column's own name."""
-
-CHEAPEST = (
-    "rank", "total_usd", "hours", "gpu", "provider", "country", "fit_probability", "usd_per_hour",
-    "price_kind", "tokens_per_second", "tier", "evidence", "price_age_days", "price_day", "size_evidence",
-    "memory_gib",
-)  # fmt: skip
-"""Columns of ``cheapest_for`` in a table for people, most important first; csv and json give all columns."""
-
-
-OF_OFFERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "provider": lambda row: f"{row['provider']}{owner_text(row).removesuffix(' owner')}",
-    "country": lambda row: row["country"] or NOT_STATED,
-    "price_kind": lambda row: kind_text(row["price_kind"]),
-}
-"""The texts of cells that describe an offer, keyed by column."""
-
-
-def ranking_for_people(ranking: Result, rows: Sequence[Mapping[str, Any]]) -> Result:
-    """Return ``rows`` of a ranking in the columns CHEAPEST, with the price kind before P(fits) unless all
-    prices are on demand."""
-    names = list(CHEAPEST)
-    if any(row["price_kind"] != "on_demand" for row in rows):
-        names.remove("price_kind")
-        names.insert(names.index("fit_probability"), "price_kind")
-    some = Result(ranking.columns, ranking.types, [tuple(row.values()) for row in rows])
-    shown = for_people(
-        some,
-        names,
-        rank=pick_text,
-        gpu=lambda row: f"{gpus_paid(row)} x {row['gpu']}",
-        **OF_OFFERS,
-    )
-    return replace(shown, types=("VARCHAR", *shown.types[1:]))
 
 
 def show(
@@ -172,7 +86,7 @@ def show(
         rows = iter(answer.rows)
         if every_column and form == "table" and (terminal_cells := width()):
             begin = list(islice(rows, ROWS_LAID_OUT))
-            columns = _measured(answer, [[_cell(value) for value in row] for row in begin], in_lines)
+            columns = _measured(answer, [[cell_text(value) for value in row] for row in begin], in_lines)
             rows = chain(begin, rows)
             if _fitting(columns, terminal_cells, always) < len(columns):
                 form = "record"
@@ -195,36 +109,10 @@ def show(
     sys.stdout.flush()
 
 
-def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str, Any]], Any]) -> Result:
-    """Return some columns of an answer under their headings. A function in ``texts`` computes the cells of
-    its column from the row; alignment stays the same. P(fits) is shown as a percentage."""
-    texts.setdefault("fit_probability", lambda row: percent_text(row["fit_probability"]))
-    rows = [
-        tuple(texts[name](row) if name in texts else row[name] for name in names) for row in answer.dicts()
-    ]
-    types = dict(zip(answer.columns, answer.types, strict=True))
-    headings = tuple(HEADINGS.get(name, name) for name in names)
-    return Result(headings, tuple(types[name] for name in names), rows)
-
-
-def prices_line(usd: Sequence[float]) -> str:
-    """Return prices as a line of blocks, from the lowest to the highest of the newest LONGEST_LINE."""
-    newest = usd[-LONGEST_LINE:]
-    lowest, highest = min(newest), max(newest)
-    step = (highest - lowest) / (len(LEVELS) - 1)
-    return "".join(LEVELS[round((each - lowest) / step) if step else 0] for each in newest)
-
-
 def texts(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> Result:
     """Return the ``columns`` of rows as a result; all values are strings."""
     cells = [tuple(row[name] for name in columns) for row in rows]
     return Result(tuple(columns), ("VARCHAR",) * len(columns), cells)
-
-
-def gpus_paid(row: Mapping[str, Any]) -> str:
-    """Return the number of GPUs that an answer uses, such as "8 of 16" if more GPUs are paid for."""
-    used, paid = row["gpu_count"], row["gpus_billed"]
-    return f"{used} of {paid}" if paid > used else str(used)
 
 
 def _json_objects(answer: Result | Stream) -> Iterator[str]:
@@ -265,10 +153,10 @@ def _show_csv(answer: Result | Stream) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(answer.columns)
     for row in answer.rows:
-        writer.writerow([_csv_cell(value) for value in row])
+        writer.writerow([_csvcell_text(value) for value in row])
 
 
-def _csv_cell(value: Any) -> Any:
+def _csvcell_text(value: Any) -> Any:
     """Return a cell with decimals written without an exponent: Python writes 0.00000000 as 0E-8."""
     return f"{value:f}" if isinstance(value, Decimal) else safe_text(value)
 
@@ -281,7 +169,7 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool
         print(bold(f"row {number}"))
         for name, value in zip(names, row, strict=True):
             begin = f"{set_cell_size(printable(name), widest)}{GAP}"
-            for text in value.split("\n") if isinstance(value, str) else [_cell(value)]:
+            for text in value.split("\n") if isinstance(value, str) else [cell_text(value)]:
                 line = f"{begin}{printable(text)}".rstrip()
                 print(wrapped(line, columns, "" if begin == hanging else hanging))
                 begin = hanging
@@ -342,7 +230,7 @@ def _show_table(
     answer: Result | Stream, shown: Iterable[tuple[Any, ...]], in_lines: Collection[str], always: int
 ) -> bool:
     """Print rows as they arrive, each laid out with its batch. Return True if there was a row."""
-    rows = ([_cell(value) for value in row] for row in shown)
+    rows = ([cell_text(value) for value in row] for row in shown)
     begin = list(islice(rows, ROWS_LAID_OUT))
     terminal_cells = width()
     if terminal_cells is None:
@@ -366,7 +254,7 @@ def _show_table(
 
 def table_lines(answer: Result) -> list[str]:
     """Return the lines of a table, headings first: as many columns as fit the terminal, all in a pipe."""
-    rows = [[_cell(value) for value in row] for row in answer.rows]
+    rows = [[cell_text(value) for value in row] for row in answer.rows]
     columns, terminal_cells = _measured(answer, rows, ()), width()
     if terminal_cells is None:
         lines = [[column.heading for column in columns], *rows]
@@ -421,15 +309,3 @@ def _table_lines(columns: list[_Column], rows: list[list[str]], terminal_cells: 
     with console.capture() as written:
         console.print(table)
     return [line.rstrip() for line in written.get().splitlines()]
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, Decimal):
-        return price_text(value)
-    if isinstance(value, float):
-        return number_text(value)
-    if isinstance(value, datetime):
-        return value.isoformat(sep=" ")
-    return printable(str(value))

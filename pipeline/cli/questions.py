@@ -57,7 +57,7 @@ def prices(
         with follow as progress:
             connection = stack.enter_context(prices_of(paths.home(), day, today(), given, progress))
         yield Session(connection)
-        note = age_note(connection, today()) if with_age and not day else None
+        note = age_note(connection, paths.home(), today()) if with_age and not day else None
     for line in (*notes, note):
         say(line)
 
@@ -77,7 +77,7 @@ class _WithColumns(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a line for each column."""
-        from pipeline.cli.printing import CHEAPEST, HEADINGS
+        from pipeline.questions.tables import CHEAPEST, HEADINGS
         from pipeline.questions.terms import columns_meanings
 
         with formatter.section("Columns (gpufare explain NAME tells more)"):
@@ -134,9 +134,10 @@ def _show_ranking(
 ) -> None:
     """Print a ranking that fits the screen: what was asked, the picks, as many further ranks as fit, and what
     to know before renting."""
-    from pipeline.cli.printing import ranking_for_people, table_lines
+    from pipeline.cli.printing import table_lines
     from pipeline.questions.alternatives import advice
     from pipeline.questions.summary import picks_first, price_warnings, title
+    from pipeline.questions.tables import ranking_for_people
     from pipeline.questions.words import assumptions, interruptions_text, told_first
 
     rows = list(found.dicts())
@@ -185,7 +186,7 @@ def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> list[str]:
     notes = (
         own_runs_note(paths.home(), rows),
         not_asked_note(session.connection, paths.home(), os.environ),
-        age_note(session.connection, today()),
+        age_note(session.connection, paths.home(), today()),
     )
     return [note for note in notes if note]
 
@@ -208,8 +209,9 @@ def _rows_that_fit(others: Sequence[str]) -> int:
 @FORMAT
 def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
     """Explain what a job costs, part by part, and why another GPU is not the answer."""
-    from pipeline.cli.printing import for_people, show, show_object
+    from pipeline.cli.printing import show, show_object
     from pipeline.questions.sources_behind import replayed_sources
+    from pipeline.questions.tables import for_people
     from pipeline.questions.why import explain as explanation_of
     from pipeline.questions.why import why_not_sentences
     from pipeline.questions.words import explained
@@ -256,7 +258,8 @@ FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability",
 @FORMAT
 def history(form: str, **settings: Any) -> None:
     """Show the lowest cost of a job on each day on record."""
-    from pipeline.cli.printing import OF_OFFERS, for_people, prices_line, show
+    from pipeline.cli.printing import show
+    from pipeline.questions.tables import OF_OFFERS, for_people, prices_line
     from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
     from pipeline.questions.why import history as history_of
     from pipeline.questions.words import nothing_fits
@@ -350,7 +353,8 @@ def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> b
 
 
 def _show_fits_on(found: "Result", gpu: str, gpus: int, form: str) -> None:
-    from pipeline.cli.printing import for_people, show
+    from pipeline.cli.printing import show
+    from pipeline.questions.tables import for_people
 
     if form != "table":
         show(found, form)
@@ -367,7 +371,8 @@ def _show_fits_on(found: "Result", gpu: str, gpus: int, form: str) -> None:
 
 
 def _show_fit(found: "Fit", form: str) -> None:
-    from pipeline.cli.printing import for_people, show, show_object
+    from pipeline.cli.printing import show, show_object
+    from pipeline.questions.tables import for_people
 
     if form == "json":
         lists = {"memory": found.memory, "micro_batches": found.micro_batches}

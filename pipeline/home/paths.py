@@ -15,9 +15,18 @@ HOME_VARIABLE = "GPUFARE_HOME"
 _BUNDLED = Path(__file__).parents[1] / "bundled"
 _CLONE = Path(__file__).parents[2]
 # A wheel bundles these folders; in a clone, they are at the top level.
-SQL_DIR = _BUNDLED / "sql" if _BUNDLED.is_dir() else _CLONE / "sql"
-CATALOG_DIR = _BUNDLED / "catalog" if _BUNDLED.is_dir() else _CLONE / "catalog"
-PAGES_DIR = _BUNDLED / "pages" if _BUNDLED.is_dir() else _CLONE / "tests" / "pages"
+IS_CLONE = not _BUNDLED.is_dir()
+SQL_DIR = _CLONE / "sql" if IS_CLONE else _BUNDLED / "sql"
+CATALOG_DIR = _CLONE / "catalog" if IS_CLONE else _BUNDLED / "catalog"
+PAGES_DIR = _CLONE / "tests" / "pages" if IS_CLONE else _BUNDLED / "pages"
+
+
+def command_to_install(extra: str = "") -> str:
+    """Return the command that installs the packages that a small install lacks: in a clone, all of them;
+    elsewhere, those of a default install or of an extra."""
+    if IS_CLONE:
+        return "make .venv/.ready"
+    return f"pip install 'gpufare[{extra}]'" if extra else "pip install gpufare"
 
 
 class _Place:
@@ -74,6 +83,11 @@ class Home:
     """The file that marks a home as containing sample prices; see pipeline/refresh/demo.py."""
     published = _Place("published", "gpufare.duckdb")
     """The read-only database that users query."""
+
+    @property
+    def is_demo(self) -> bool:
+        """True if the home contains the demo's sample prices, beside which no other prices belong."""
+        return self.demo.exists()
 
     def places(self) -> list[Path]:
         """Return every file and folder of a home; only the files' names have a suffix."""

@@ -1,11 +1,10 @@
-"""The database behind a question: the published file, another day's prices, or a copy with another model.
+"""The database behind a question: the published file or another day's prices, with the user's models.
 
 Heavy packages are imported on demand: a question answered from the published file does not need them.
 """
 
-import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,7 +15,6 @@ import duckdb
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
-from pipeline.warehouse.connection import connect
 from pipeline.warehouse.query import ask, reader
 
 if TYPE_CHECKING:
@@ -33,32 +31,40 @@ def prices_of(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the published file or, for a day other than the file's, a database of that day from the record.
 
-    With ``given``, open a copy that also contains this model. Raises NotPublishedError, and JobError for a
-    day without prices or after ``today``.
+    The connection also knows the home's own models, even those added since the publication, and the model
+    ``given``. Raises NotPublishedError, and JobError for a day without prices or after ``today``.
     """
     with _prices_of(home, day, today, progress) as connection:
-        if given is None:
-            yield connection
-            return
-        source = ask(connection, "SELECT path FROM duckdb_databases() WHERE database_name = 'gpufare'")
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "gpufare.duckdb"
-            shutil.copyfile(source.rows[0][0], file)
-            with connect(file) as copy:
-                _add_model(copy, given)
-            with reader(file) as knowing:
-                yield knowing
+        models = [*_own_models(home), *([given] if given else [])]
+        if models:
+            _add_models(connection, {model.model: model for model in models})
+        yield connection
 
 
-def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
-    """Add a model to the copy, replacing any model of the same name and deleting that model's plans."""
+def _own_models(home: Home) -> "list[OwnModel]":
+    if not home.models.exists():
+        return []
+    from pipeline.catalog.own import read_own_catalogue
+
+    return read_own_catalogue(home).models
+
+
+def _add_models(connection: duckdb.DuckDBPyConnection, models: "Mapping[str, OwnModel]") -> None:
+    """Put models, keyed by name, in front of the published ones of the same names, and leave out the plans of
+    those. The file is not changed: DuckDB finds a temporary table before a table of the file."""
     from pipeline.catalog.own import OwnCatalogue
     from pipeline.warehouse.load import load_own
 
+    published = {row["model"]: row for row in ask(connection, "FROM main.models").dicts()}
+    added = [model for name, model in models.items() if published.get(name) != model.row()]
+    if not added:
+        return
+    names = ", ".join(f"'{model.model}'" for model in added)
     try:
-        for table in ("models", "plans", "plan_grid"):
-            copy.execute(f"DELETE FROM main.{table} WHERE model = ?", [given.model])  # noqa: S608
-        load_own(copy, OwnCatalogue(models=[given]))
+        for table, kind in (("models", "TABLE"), ("plans", "VIEW"), ("plan_grid", "VIEW")):
+            others = f"FROM gpufare.main.{table} WHERE model NOT IN ({names})"
+            connection.execute(f"CREATE TEMP {kind} {table} AS {others}")
+        load_own(connection, OwnCatalogue(models=added))
     except duckdb.Error as error:
         raise JobError(
             f"the published file was made by an earlier version: run `gpufare refresh` ({error})"

@@ -43,7 +43,7 @@ FROM {plans}
 UNION ALL BY NAME
 FROM job_plans('gpufare_to_plan')
 """
-_UNKNOWN_MODEL = "; or give its config.json, or add it with gpufare model add and refresh"
+_UNKNOWN_MODEL = "; or give its config.json, or add it with `gpufare model add CONFIG`"
 _RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
 ROWS_WITH_PICKS = 4

@@ -25,7 +25,7 @@ ARCHIVE = "archive"
 
 def reject_demo_home(home: Home) -> None:
     """Raise GpufareError for the home of a demo, where today's prices would be filed beside sample prices."""
-    if home.demo.exists():
+    if home.is_demo:
         raise GpufareError(
             f"{home.root} is the demo's: today's prices do not belong beside its sample prices. Unset "
             f"{HOME_VARIABLE}, or set it to another folder"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.home.paths import Home
+from pipeline.home.paths import Home, command_to_install
 from pipeline.store.address import STORE_VARIABLE, StoreError
 from pipeline.warehouse.query import ask, reader
 
@@ -71,7 +71,8 @@ def bucket_at(address: str) -> "Bucket":
     try:
         from pipeline.store.bucket import Bucket
     except ModuleNotFoundError as error:
-        raise StoreError(f"{STORE_VARIABLE} needs obstore: install gpufare[store]") from error
+        remedy = f"which is not installed: {command_to_install('store')}"
+        raise StoreError(f"{STORE_VARIABLE} needs obstore, {remedy}") from error
     return Bucket(address)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 
 from pipeline.contracts.errors import GpufareError
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.warehouse.connection import connect, quoted
 
 OLD_PUBLICATION_DAYS = 2
@@ -70,7 +71,8 @@ def reader(
     one. Raises NotPublishedError and DamagedError.
     """
     if not published.exists():
-        raise NotPublishedError(f"nothing is published at {published} yet: run `gpufare refresh` first")
+        remedy = "run `gpufare refresh` first, or `gpufare demo` for sample prices"
+        raise NotPublishedError(f"nothing is published at {published} yet: {remedy}")
     with connect() as connection:
         try:
             connection.execute(f"ATTACH '{quoted(published)}' AS gpufare (READ_ONLY)")
@@ -88,16 +90,17 @@ def reader(
         yield connection
 
 
-def age_note(connection: duckdb.DuckDBPyConnection, today: date) -> str | None:
-    """Return a note if the published day is before yesterday, or after today (the clock was wrong); otherwise
-    None. Raises QueryError."""
+def age_note(connection: duckdb.DuckDBPyConnection, home: Home, today: date) -> str | None:
+    """Return a note if the day published in ``home`` is before yesterday, or after today (the clock was or is
+    wrong); otherwise None. Raises QueryError."""
     (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
     age_days = (today - day).days
-    if age_days < 0:
-        return f"note: published as of {day}, which is after today ({today} UTC); run `gpufare refresh`"
-    if age_days < OLD_PUBLICATION_DAYS:
+    if 0 <= age_days < OLD_PUBLICATION_DAYS:
         return None
-    return f"note: published as of {day}, {age_days} days ago; run `gpufare refresh` for newer prices"
+    when = f"{age_days} days ago" if age_days > 0 else f"which is after today ({today} UTC)"
+    if home.is_demo:
+        return f"note: sample prices of {day}, {when}; for today's: unset {HOME_VARIABLE}; gpufare refresh"
+    return f"note: published as of {day}, {when}; run `gpufare refresh` for newer prices"
 
 
 def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[Any] = ()) -> Result:

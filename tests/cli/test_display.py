@@ -21,10 +21,11 @@ from rich.cells import cell_len
 
 from pipeline.cli import terminal
 from pipeline.cli.main import main
-from pipeline.cli.printing import CHEAPEST, ROWS_SHOWN, columns_of_cheapest, for_people, show
+from pipeline.cli.printing import ROWS_SHOWN, columns_of_cheapest, show
 from pipeline.cli.terminal import progress_shown, wrapped
 from pipeline.contracts.progress import Step
 from pipeline.home.paths import HOME_VARIABLE, SQL_DIR, Home
+from pipeline.questions.tables import CHEAPEST, for_people
 from pipeline.warehouse.query import QueryError, Result, readable, stream
 from tests.cli.terminals import screen
 

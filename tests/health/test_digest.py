@@ -155,6 +155,16 @@ def test_a_digest_is_posted_once_per_morning(httpserver: HTTPServer, tmp_path: P
     assert send_digest(home, tuesday, hook(httpserver)).endswith("was posted"), "nothing was noted"
 
 
+def test_a_digest_that_is_only_printed_writes_nothing(copy_of: Callable[..., Home]) -> None:
+    home = copy_of(MENDED)
+    for lock in home.root.rglob("*lock"):
+        lock.unlink()
+    before = sorted(home.root.rglob("*"))
+    answer = gpufare("digest", home=home)
+    assert answer.stdout.startswith("gpufare "), answer.stderr
+    assert sorted(home.root.rglob("*")) == before
+
+
 @pytest.mark.parametrize("status", [500, 302])
 def test_a_failing_webhook_is_an_incident_without_its_address(
     status: int, httpserver: HTTPServer, tmp_path: Path, caplog: pytest.LogCaptureFixture

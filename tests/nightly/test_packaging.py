@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import venv
+from collections.abc import Collection
 from datetime import date
 from importlib.metadata import distribution
 from pathlib import Path
@@ -18,6 +19,7 @@ from packaging.requirements import Requirement
 from pipeline.home.paths import Home
 from pipeline.record.journal import Journal
 from tests.conftest import with_plans
+from tests.documentation.test_install import locked
 from tests.model.test_own_models import config_file
 from tests.nightly.processes import ran
 
@@ -98,24 +100,36 @@ NAMED_FOR_ASKING = shlex.split(re.findall(r"^pip install ('click.*)$", INSTALL, 
 @pytest.fixture(scope="module")
 def asking(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with the wheel and with no other packages than docs name for asking."""
-    folder = tmp_path_factory.mktemp("asking")
+    found: set[str] = set()
+    left = [Requirement(each) for each in NAMED_FOR_ASKING]
+    while left:  # what pip installs for them, by the metadata of what is here
+        asked = left.pop()
+        if asked.name not in found and (asked.marker is None or asked.marker.evaluate({"extra": ""})):
+            found.add(asked.name)
+            left += [Requirement(each) for each in distribution(asked.name).requires or []]
+    return environment_with(found, installed, tmp_path_factory.mktemp("asking"))
+
+
+def environment_with(names: Collection[str], installed: Path, folder: Path) -> Path:
+    """Return the Python of a new environment with the wheel and with these packages alone."""
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/python3*/site-packages")
     (whole,) = installed.parent.glob("lib/python3*/site-packages")
     for part in [*whole.glob("gpufare*"), whole / "pipeline"]:
         (packages / part.name).symlink_to(part)
-    found: set[str] = set()
-    left = [Requirement(each) for each in NAMED_FOR_ASKING]
-    while left:  # what pip installs for them, by the metadata of what is here
-        asked = left.pop()
-        if asked.name in found or not (asked.marker is None or asked.marker.evaluate({"extra": ""})):
-            continue
-        found.add(asked.name)
-        left += [Requirement(each) for each in distribution(asked.name).requires or []]
-        files = distribution(asked.name).files or []
-        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
-            (packages / top).symlink_to(Path(str(distribution(asked.name).locate_file(top))))
+    for name in names:
+        for top in {file.parts[0] for file in distribution(name).files or []} - {"..", "__pycache__"}:
+            (packages / top).symlink_to(Path(str(distribution(name).locate_file(top))))
     return folder / "bin" / "python"
+
+
+def test_the_demo_runs_with_its_own_lock(installed: Path, sample_home: Home, tmp_path: Path) -> None:
+    python = environment_with(set(locked("requirements-demo.lock")), installed, tmp_path / "environment")
+    home = with_plans(tmp_path / "home", sample_home)
+    asked = ("-P", "-m", "pipeline.cli", "demo")
+    answer = run(python, tmp_path, *asked, GPUFARE_HOME=str(home.root))
+    assert answer.returncode == 0, answer.stderr
+    assert "Cheapest: " in answer.stdout
 
 
 def test_packages_for_asking_are_part_of_the_default_install() -> None:
@@ -177,11 +191,14 @@ def test_make_brings_an_environment_up_to_date_without_making_it_anew(tmp_path: 
     for name in ("python", "pip"):
         (programs / name).write_text(f"#!/bin/sh\necho {name} $* >> {tmp_path}/ran\n")
         (programs / name).chmod(0o755)
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+    for name in ("Makefile", "pyproject.toml", "requirements-demo.lock", "requirements.lock"):
         shutil.copyfile(PROJECT / name, tmp_path / name)
     subprocess.run(
         ["make", "PYTHON=false", "UV=", ".venv/.ready"], cwd=tmp_path, check=True, capture_output=True
     )
-    first, second = (tmp_path / "ran").read_text().splitlines()
-    assert "--require-hashes -r requirements.lock" in first
-    assert second.endswith("--editable .")
+    demo, own, rest = (tmp_path / "ran").read_text().splitlines()
+    assert "--require-hashes -r requirements-demo.lock" in demo
+    assert own.endswith("--editable .")
+    assert "--require-hashes -r requirements.lock" in rest
+    again = subprocess.run(["make", "-n", "demo"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert "install" not in again.stdout

@@ -91,11 +91,22 @@ def test_the_command_gives_one_age_in_all_formats(sample_home: Home) -> None:
     assert table.stderr.splitlines() == lines.stderr.splitlines() == [note]
 
 
-def test_an_old_file_is_called_old(sample_home: Home) -> None:
+def test_an_old_file_is_called_old_and_a_demo_is_not_told_to_refresh(
+    sample_home: Home, tmp_path: Path
+) -> None:
+    demo = Home(tmp_path)
+    demo.demo.touch()
     with reader(sample_home.published) as connection:
-        assert [age_note(connection, DAY + timedelta(days=days)) for days in (0, 1)] == [None, None]
+
+        def note(days: int, home: Home = sample_home) -> str | None:
+            return age_note(connection, home, DAY + timedelta(days=days))
+
+        assert [note(days) for days in (0, 1)] == [None, None]
         for days in (2, 91):
-            assert f"{days} days ago" in str(age_note(connection, DAY + timedelta(days=days)))
+            assert f"{days} days ago; run `gpufare refresh`" in str(note(days))
+        assert f"which is after today ({DAY - timedelta(days=1)} UTC); run" in str(note(-1))
+        todays = "for today's: unset GPUFARE_HOME; gpufare refresh"
+        assert note(91, demo) == f"note: sample prices of {DAY}, 91 days ago; {todays}"
 
 
 def test_sql_notes_the_age_on_stderr_and_a_day_that_is_asked_for_by_name_is_not_called_old(

@@ -95,8 +95,8 @@ def test_a_session_plans_what_the_planner_reads_and_nothing_twice(
 def test_a_job_or_file_that_macros_refuse_is_an_error_in_one_line(prices: gpufare.Prices) -> None:
     session = prices._session()
     wrong: dict[str, dict[str, Any]] = {
-        "no model no-such; main.models lists them; or give its config.json, or add it with gpufare model add "
-        "and refresh": {"model": "no-such"},
+        "no model no-such; main.models lists them; or give its config.json, or add it with "
+        "`gpufare model add CONFIG`": {"model": "no-such"},
         "gpus must be a whole number, not 1.6": {"gpus": 1.6},
         "max_usd must be a number; true is not a number": {"max_usd": True},
     }
@@ -120,7 +120,7 @@ def test_prices_that_are_closed_missing_or_asked_for_nothing_are_refused(
     for question in (lambda: opened.cheapest(**QLORA), lambda: opened.fits_on("rtx-4090")):
         with pytest.raises(gpufare.GpufareError, match="these prices are closed"):
             question()
-    with pytest.raises(gpufare.NotPublishedError, match="run `gpufare refresh` first"):
+    with pytest.raises(gpufare.NotPublishedError, match="run `gpufare refresh` first, or `gpufare demo` for"):
         gpufare.open(tmp_path)
     for limit in (0, -1):
         with pytest.raises(gpufare.JobError, match=f"limit must be at least 1, not {limit}"):

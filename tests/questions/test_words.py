@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.cli.printing import CHEAPEST, for_people, gpus_paid, show
+from pipeline.cli.printing import show
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.reasons import percent_text, unranked_text, why_not_text
+from pipeline.questions.tables import CHEAPEST, for_people, gpus_paid
 from pipeline.questions.why import Explanation, age_of_newest, why_not_sentences
 from pipeline.questions.words import changed, command_line, explained, picks, total_parts, way_text
 from pipeline.warehouse.query import Result

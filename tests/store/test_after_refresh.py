@@ -103,4 +103,4 @@ def test_the_command_says_what_is_missing(address: str, home: Home, monkeypatch:
     assert "nothing is published at file://" in gpufare("store", "newest").stderr
     monkeypatch.delitem(sys.modules, "pipeline.store.bucket", raising=False)
     monkeypatch.setitem(sys.modules, "obstore", None)
-    assert "install gpufare[store]" in gpufare("store", "publish").stderr
+    assert "which is not installed: make .venv/.ready" in gpufare("store", "publish").stderr

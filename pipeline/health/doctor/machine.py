@@ -40,7 +40,7 @@ def home(x: Examination) -> list[Finding]:
         if path.is_dir() and (problem := _unwritable(path, x.home)):
             found.append(Finding("fail", problem))
     demo = "the demo's: sample prices, no refresh from the providers; "
-    what = f"{demo if x.home.demo.exists() else ''}can be written, on the disk of {_mount_of(root)}"
+    what = f"{demo if x.home.is_demo else ''}can be written, on the disk of {_mount_of(root)}"
     return found or [Finding("ok", what, str(root))]
 
 

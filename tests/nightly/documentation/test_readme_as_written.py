@@ -56,7 +56,7 @@ def test_make_demo_prints_the_cheapest_table(place: Path, sample_home: Home) -> 
     """In the environment as it is: make is told not to bring it up to date."""
     (command,) = commands("make demo")
     with_plans(place / "demo", sample_home)
-    answer = run_in_a_new_shell(f"{command} --old-file=.venv/.ready DEMO_HOME={place}/demo", PROJECT)
+    answer = run_in_a_new_shell(f"{command} --old-file=.venv/.ready-for-demo DEMO_HOME={place}/demo", PROJECT)
     assert "Sample prices of 2026-08-22, not today's" in answer
     assert str(place / "demo") in answer
     assert re.search(r"^rank .*total USD .*hours .*provider", answer, re.MULTILINE)
