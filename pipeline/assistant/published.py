@@ -74,7 +74,7 @@ class Published:
 
     def age_notes(self) -> list[str]:
         """Return a note on the age of the prices, if they are old."""
-        note = age_note(self.session().connection, today())
+        note = age_note(self.session().connection, self.home, today())
         return [note] if note else []
 
     def close(self) -> None:
