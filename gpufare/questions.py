@@ -156,7 +156,8 @@ class Prices:
     def fits_on(self, gpu: str, *, gpus: int = 1, seq_len: int | None = None) -> Answer:
         """List each model and method with its fit on ``gpus`` cards of type ``gpu``, for sequences of
         ``seq_len`` tokens (by default, a job's default). Raises JobError for an unknown GPU."""
-        return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len))
+        session = self._session()
+        return Answer(fitting.fits_on(session, gpu, gpus, seq_len), fitting.family_notes(session, gpu))
 
     def explain(
         self,
@@ -189,15 +190,17 @@ class Prices:
         costs less), ``limit_usd``, columns of the cheapest answer and, if there is no answer, ``reason``.
         Raises JobError for an invalid job, and for a limit that is not an amount of money."""
         session, asked = self._asked(config, job)
-        return _floats(why.watched(session, asked, number("below", below)))
+        return _floats(why.watched(session, asked, number("below", below, "USD")))
 
     def compare(self, /, one: str, other: str, *, config: str | Path | None = None, **job: Any) -> Answer:
         """Put two GPUs side by side, one row per fact, in the units that ``meaning`` gives; if a job is
         given, its lowest cost on each GPU comes first. Raises JobError for an unknown GPU."""
         if config is None and not job:
-            return Answer(fitting.compare(self._session(), one, other))
-        session, asked = self._asked(config, job)
-        return Answer(fitting.compare(session, one, other, asked))
+            session, asked = self._session(), None
+        else:
+            session, asked = self._asked(config, job)
+        compared = fitting.compare(session, one, other, asked)
+        return Answer(compared, fitting.family_notes(session, one, other))
 
     def prices(
         self, gpu: str | Sequence[str] | None = None, /, *, daily: bool = False, **constraints: Any

@@ -13,7 +13,8 @@ INTRODUCTION = """# Commands
 This file is made by `make docs` from the command line. `gpufare COMMAND --help` prints the same text.
 
 `--format` is one of `table` (fits the terminal), `csv`, `json` (an array), `jsonl` (a line per row) and
-`record` (a line per value). Numbers that count tokens or examples can end in K, M, B or T.
+`record` (a line per value). [Ask from the command line](../how-to/ask.md) shows how to write names and
+numbers.
 """
 
 

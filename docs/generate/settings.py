@@ -9,6 +9,7 @@ This file is made by `make docs` from `catalog/job_settings.csv`. The table `job
 file contains the same rows. A setting is a column of the jobs that `cheapest_for` takes, an option of
 `gpufare cheapest` (with `-` for `_`) and a keyword argument of the Python calls. Names are compared ignoring
 case, blanks and dashes; `job_names` lists them. A setting of kind *names* or *machines* takes several values.
+In commands and Python, a number may be text with a unit, such as `20 USD`, `2 days`, `100 million` or `95%`.
 """
 
 

@@ -8,7 +8,6 @@ import click
 from pipeline.catalog.job_settings import PRICE_SETTINGS, JobSetting, job_settings
 from pipeline.cli.completion import names_of
 from pipeline.cli.parameters import EXISTING_FILE
-from pipeline.contracts.training import ADAPTER_METHODS
 
 if TYPE_CHECKING:
     from pipeline.catalog.own import OwnModel
@@ -24,22 +23,18 @@ def _option(setting: JobSetting) -> Any:
 
 
 def _type(setting: JobSetting) -> dict[str, Any]:
-    """Return the arguments that click.option needs for a setting of this kind."""
+    """Return the arguments that click.option needs for a setting of this kind. Values are passed on as they
+    are written: the macros decide which are right."""
     match setting.kind:
         case "flag":
             return {"is_flag": True, "default": None}
         case "names" | "machines":
             metavar = "NAME" if setting.kind == "names" else "MACHINES"
             return {"multiple": True, "metavar": metavar, "shell_complete": names_of(setting.named)}
-        case "amount":
+        case "amount" | "whole" | "number":
             return {"metavar": "NUMBER"}
-        case "whole":
-            return {"type": click.IntRange(min=int(setting.least or 0))}
-        case "number":
-            return {"type": click.FloatRange(min=setting.least or 0, min_open=setting.least is None)}
-    if setting.choices:
-        return {"type": click.Choice(setting.choices, case_sensitive=False)}
-    return {"shell_complete": names_of(setting.named)}
+    choices = f"[{'|'.join(setting.choices)}]" if setting.choices else None
+    return {"metavar": choices, "shell_complete": names_of(setting.named)}
 
 
 def _options(settings: Iterable[JobSetting]) -> tuple[Any, ...]:
@@ -84,6 +79,4 @@ def job_of_work(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[s
     by_examples = (job["examples"], job["tokens_per_example"])
     if (None in by_examples) if job["tokens"] is None else any(by_examples):
         raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")
-    if job["lora_rank"] and job["method"] not in (None, *ADAPTER_METHODS):
-        raise click.UsageError(f"--lora-rank goes with lora and qlora, not with {job['method']}")
     return job, given, left_out

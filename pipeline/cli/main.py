@@ -36,7 +36,7 @@ class _Problem(click.ClickException):
 
 
 class _UsageError(_Problem):
-    """A wrong option or argument, without click's usage text around it."""
+    """A wrong option, argument or value, without click's usage text around it."""
 
     exit_code = 2
 
@@ -126,7 +126,8 @@ class _Commands(click.Group):
             sys.stdout.flush()
             return answer
         except GpufareError as error:
-            raise _Problem(str(error)) from error
+            is_usage = error.exit_code == _UsageError.exit_code
+            raise (_UsageError if is_usage else _Problem)(str(error)) from error
         except click.exceptions.NoArgsIsHelpError:
             raise
         except click.UsageError as error:

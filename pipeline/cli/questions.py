@@ -1,6 +1,5 @@
 """Questions that the published file answers about a job: the cheapest way to run it, why, and past costs."""
 
-import math
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -138,12 +137,13 @@ def _show_ranking(
     from pipeline.questions.alternatives import advice
     from pipeline.questions.summary import picks_first, price_warnings, title
     from pipeline.questions.tables import ranking_for_people
-    from pipeline.questions.words import assumptions, interruptions_text, told_first
+    from pipeline.questions.words import assumptions, interruptions_text, told_first, wait_lines
 
     rows = list(found.dicts())
     first = told_first(rows)
     spot = [f"Rank {first['rank']}: {interruptions_text(first)}"] if first["price_kind"] == "spot" else []
     told = [
+        *wait_lines(first),
         *spot,
         *_recurring(session, job, rows, runs_per_year),
         *machines,
@@ -221,14 +221,19 @@ def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
         if form == "json":
             show_object({**found.row, "parts": list(found.parts.dicts()), "why_not": found.why_not})
         elif form == "table":
+            if found.why_not:
+                for line in why_not_sentences(found):
+                    tell(line)
+                tell()
             for line in explained(found.row, replayed_sources(session.connection)):
                 tell(line)
             tell()
             # If rounded to cents, the parts would not add up.
             parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
             show(parts, form, in_lines=("how",))
-            tell()
-            for line in (*why_not_sentences(found), *found.machines):
+            if found.machines:
+                tell()
+            for line in found.machines:
                 tell(line)
         else:
             show(found.parts, form)
@@ -295,10 +300,9 @@ def _all_digits(usd: float) -> Decimal:
     "--below",
     "limit_usd",
     required=True,
-    type=click.FloatRange(min=0, min_open=True),
     help="The limit, in US dollars for the finished job.",
 )
-def watch(limit_usd: float, **settings: Any) -> None:
+def watch(limit_usd: str, **settings: Any) -> None:
     """Check whether a job's cheapest answer costs less than a limit, for use in cron and scripts.
 
     Prints one JSON object, in which "stale" is true if the price is older than two days; --max-age-days
@@ -306,12 +310,12 @@ def watch(limit_usd: float, **settings: Any) -> None:
     nothing can run it with these constraints; "reason" then says why. Codes 1 and 2 indicate errors.
     """
     from pipeline.cli.printing import show_object
+    from pipeline.questions.job import number
     from pipeline.questions.why import watched
 
-    if not math.isfinite(limit_usd):
-        raise click.UsageError("--below must be a number of US dollars")
+    limit = number("below", limit_usd, "USD")
     with question(settings) as (job, session):
-        found = watched(session, job, limit_usd)
+        found = watched(session, job, limit)
         show_object(found)
         say(found["reason"])
     if found["reason"]:
@@ -322,20 +326,29 @@ def watch(limit_usd: float, **settings: Any) -> None:
 
 @click.command()
 @with_options(*RECIPE)
-@click.option("--gpu", required=True, shell_complete=names_of("gpu"), help="One card, such as rtx-4090.")
-@click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Number of GPUs.")
+@click.option(
+    "--gpu",
+    required=True,
+    shell_complete=names_of("gpu"),
+    help="One card, such as rtx-4090, or a model of GPU, such as h100.",
+)
+@click.option("--gpus", metavar="NUMBER", default="1", show_default=True, help="Number of GPUs.")
 @FORMAT
-def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
+def fit(gpu: str, gpus: str, form: str, **recipe: Any) -> None:
     """Check whether a model fits on a GPU: memory part by part, P(fits), speed, and the largest micro-batch.
 
     Without --model or --config, list the models that fit on the GPU, by method.
     """
+    from pipeline.questions.fit import family_notes, fits_on
     from pipeline.questions.fit import fit as fit_of
-    from pipeline.questions.fit import fits_on
+    from pipeline.questions.job import whole
 
     if not _names_a_model(recipe, {"seq_len"}):
+        count = whole("gpus", gpus, least=1)
         with prices(with_age=False) as session:
-            _show_fits_on(fits_on(session, gpu, gpus, recipe["seq_len"]), gpu, gpus, form)
+            _show_fits_on(fits_on(session, gpu, count, recipe["seq_len"]), gpu, count, form)
+            for line in family_notes(session, gpu):
+                say(line)
         return
     job, given, left_out = job_of({**recipe, "gpu": gpu, "gpus": gpus})
     with prices(given, notes=left_out, with_age=False) as session:
@@ -374,6 +387,9 @@ def _show_fit(found: "Fit", form: str) -> None:
     from pipeline.cli.printing import show, show_object
     from pipeline.questions.tables import for_people
 
+    if form != "table":
+        for line in found.notes:
+            say(line)
     if form == "json":
         lists = {"memory": found.memory, "micro_batches": found.micro_batches}
         parts = {name: list(rows.dicts()) for name, rows in lists.items()}
@@ -400,6 +416,7 @@ def compare(one: str, other: str, form: str, **settings: Any) -> None:
     """Compare two GPUs side by side: facts and prices; if a job is given, its cost on each comes first."""
     from pipeline.cli.printing import show
     from pipeline.questions.fit import compare as compared
+    from pipeline.questions.fit import family_notes
 
     job, given, left_out = job_of_work(settings) if _names_a_model(settings) else (None, None, [])
     with prices(given, notes=left_out) as session:
@@ -407,6 +424,8 @@ def compare(one: str, other: str, form: str, **settings: Any) -> None:
         if form == "table":
             found = _compared_for_people(found, one, other)
         show(found, form, in_lines=found.columns[:3], always=3)
+        for line in family_notes(session, one, other):
+            say(line)
 
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":

@@ -1,8 +1,13 @@
 """The one kind of error whose message is meant for the person at the command line."""
 
+from typing import ClassVar
+
 
 class GpufareError(Exception):
-    """A one-line error: the problem, its place and the remedy; no traceback, and exit code 1."""
+    """A one-line error: the problem, its place and the remedy; no traceback. The command exits with
+    ``exit_code``."""
+
+    exit_code: ClassVar[int] = 1
 
 
 def sentence_of(problem: Exception) -> str:

@@ -7,14 +7,15 @@ from typing import Any
 
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import careful_text, cost_text, picked, picks, safety_text, told_first
-
-_PURE, _MASTERS = (
-    ("bf16", "pure bf16, without fp32 masters"),
-    ("amp", "fp32 masters, as most trainers keep them"),
+from pipeline.questions.words import (
+    PRECISIONS,
+    careful_text,
+    cost_text,
+    picked,
+    picks,
+    safety_text,
+    told_first,
 )
-"""The two precisions of full fine-tuning: the value of training_precision, and what it is."""
-
 
 WORTH_SAFETY = Decimal("1.5")
 """A machine on demand is told if it costs at most this many times what the safest of other answers costs."""
@@ -43,11 +44,11 @@ def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) 
         planned = _planned_precision(session, first)
         if planned == "fp16":  # a card without bf16 has no such choice
             return lines
-        precision, meaning = _MASTERS if planned == _PURE[0] else _PURE
+        precision = "amp" if planned == "bf16" else "bf16"
         found = _best(session, job.but(training_precision=precision))
         answer = cost_text(found[0]) if found else "nothing that can be rented runs it"
         if not found or found[0]["total_usd"] != first["total_usd"]:
-            lines.append(f"With {meaning} (--training-precision {precision}): {answer}.")
+            lines.append(f"With {PRECISIONS[precision]} (--training-precision {precision}): {answer}.")
     return lines
 
 

@@ -7,18 +7,20 @@ from typing import Any
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.reasons import MEMORY_PARTS, infeasible_text, percent_text
 from pipeline.questions.session import Session
-from pipeline.questions.words import assumed, needed_text
+from pipeline.questions.words import assumed, family_text, needed_text
 from pipeline.warehouse.query import Result
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
     """The fit of a job on some GPUs: the plan (one row of the table ``plans``), the memory in parts that add
-    up (``memory_parts``), and the largest micro-batches (``largest_micro_batches``)."""
+    up (``memory_parts``), the largest micro-batches (``largest_micro_batches``), and ``notes`` for people, on
+    the card that was taken for a family."""
 
     plans: Result
     memory: Result
     micro_batches: Result
+    notes: tuple[str, ...] = ()
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -49,7 +51,7 @@ class Fit:
                 f"{plan['evidence']}.",
             ]
         line = assumed(json.loads(plan["assumptions"]), plan["method"], briefly=briefly)
-        return [*lines, line] if line else lines
+        return [*lines, *([line] if line else []), *self.notes]
 
 
 _PLAN = """
@@ -77,7 +79,8 @@ def fit(session: Session, job: Job) -> Fit:
             f"{gpus} x {gpu_id} is not planned: plans need a card with full specifications and, for several "
             "machines, a server card"
         )
-    return Fit(plans, _memory(session, next(plans.dicts())), session.ask(_MICRO_BATCHES))
+    memory = _memory(session, next(plans.dicts()))
+    return Fit(plans, memory, session.ask(_MICRO_BATCHES), tuple(family_notes(session, job["gpu"])))
 
 
 def _memory(session: Session, plan: dict[str, Any]) -> Result:
@@ -130,5 +133,12 @@ def compare(session: Session, one: str, other: str, job: Job | None = None) -> R
 
 def one_gpu(session: Session, name: str) -> str:
     """Return the gpu_id of a card, given any name that a job may use for it. Raises JobError with the nearest
-    names for an unknown name, and with the cards for a name that could mean several cards."""
+    names for an unknown name, and with the cards for a name that could mean several models."""
     return str(session.ask("SELECT one_gpu(?)", [name]).rows[0][0])
+
+
+def family_notes(session: Session, *names: str) -> list[str]:
+    """Return which card was taken for each of the names that are families of cards. Raises JobError."""
+    query = "SELECT gpu_id, other_cards FROM gpu_readings(?) WHERE len(other_cards) > 0"
+    found = [(name, row) for name in names for row in session.ask(query, [name]).rows]
+    return [f"{family_text(name, gpu_id, others)}." for name, (gpu_id, others) in found]

@@ -5,10 +5,10 @@ from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipeline.catalog.job_settings import JobSetting, job_settings
-from pipeline.contracts.amounts import amount_in
+from pipeline.contracts.amounts import amount_in, number_in
 from pipeline.contracts.errors import GpufareError
 
 if TYPE_CHECKING:
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 class JobError(GpufareError):
     """The question cannot be answered; the message names the part of the job that is wrong."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class NoAnswerError(JobError):
+    """Nothing is wrong with the job, but the published file has no answer to it."""
+
+    exit_code: ClassVar[int] = 1
 
 
 class Job:
@@ -65,13 +73,10 @@ def _hint(name: str) -> str:
 
 
 def _given(setting: JobSetting, value: Any) -> Any:
-    """Return a value in the form that the macros take and check: several names as one string, 100M as a
-    number. Raises JobError."""
-    if setting.kind == "amount" and isinstance(value, str):
-        try:
-            return amount_in(value)
-        except ValueError as error:
-            raise JobError(f"{setting.setting}: {error}") from error
+    """Return a value in the form that the macros take and check: several names as one string, and text such
+    as 100M, $20 or 24h as a number. Raises JobError."""
+    if setting.kind in ("amount", "number", "whole") and isinstance(value, str):
+        return _number_in(setting, value)
     if getattr(value, "ndim", None) == 0:  # a NumPy scalar
         return value.item()
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -83,9 +88,26 @@ def _given(setting: JobSetting, value: Any) -> Any:
     return ("; " if setting.kind == "machines" else ",").join(names)
 
 
-def number(name: str, value: Any) -> float:
-    """Return a value as a number. Raises JobError."""
-    if not isinstance(value, bool) and isinstance(value, Real | Decimal | str):
+def _number_in(setting: JobSetting, text: str) -> float:
+    """Return the number in a text, in the setting's unit; a whole number is an integer. Raises JobError."""
+    try:
+        if setting.kind == "amount":
+            return amount_in(text, setting.unit)
+        is_whole = setting.kind == "whole"
+        found = number_in(text, setting.unit, is_length=is_whole and setting.unit == "tokens")
+    except ValueError as error:
+        raise JobError(f"{setting.setting}: {error}") from error
+    return int(found) if is_whole and found.is_integer() else found
+
+
+def number(name: str, value: Any, unit: str = "") -> float:
+    """Return a value as a number in ``unit``, a unit of job settings. Raises JobError."""
+    if isinstance(value, str):
+        try:
+            return number_in(value, unit)
+        except ValueError as error:
+            raise JobError(f"{name}: {error}") from error
+    if not isinstance(value, bool) and isinstance(value, Real | Decimal):
         try:
             return float(value)
         except (ValueError, OverflowError):
@@ -94,7 +116,11 @@ def number(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
-    """Return a value as a whole number of at least ``least``. Raises JobError."""
+    """Return a value as a whole number of at least ``least``, in the unit of the job setting of this name, if
+    there is one. Raises JobError."""
+    setting = job_settings().get(name)
+    if setting is not None and isinstance(value, str):
+        value = _number_in(setting, value)
     amount = number(name, value)
     if not amount.is_integer():
         raise JobError(f"{name} must be a whole number, not {value}")

@@ -14,7 +14,7 @@ import duckdb
 
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.paths import Home
-from pipeline.questions.job import JobError
+from pipeline.questions.job import JobError, NoAnswerError
 from pipeline.warehouse.query import ask, reader
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _add_models(connection: duckdb.DuckDBPyConnection, models: "Mapping[str, Own
             connection.execute(f"CREATE TEMP {kind} {table} AS {others}")
         load_own(connection, OwnCatalogue(models=added))
     except duckdb.Error as error:
-        raise JobError(
+        raise NoAnswerError(
             f"the published file was made by an earlier version: run `gpufare refresh` ({error})"
         ) from error
 

@@ -1,8 +1,11 @@
 """Reasons in words, for the codes that the macros return."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
+
+from pipeline.offers.money import price_text
 
 INFEASIBLE = {
     "unsupported_architecture": "current frameworks no longer support this architecture",
@@ -35,8 +38,9 @@ _WHY_NOT = {
     "fits_in_another_number": "fits on {fits_from_gpus} GPUs or more, but the job allows at most {max_gpus}",
     "no_price": "no source has a ranked price for it",
     "not_asked_for": "the job leaves it out",
-    "not_offered_so": "no offer of it meets the constraints on price kind, place, provider, tier and age; "
-    "the cheapest of all its offers is {cheapest[usd]:.2f} USD per GPU-hour at {cheapest_at}",
+    "does_not_fit": "{short} GiB short per GPU (needs {needed}, {usable} usable)",
+    "not_offered_so": "not {known}sold {ruled_out}; the nearest offer is ${cheapest[usd]:.2f} per GPU-hour "
+    "at {cheapest_at}",
     "not_rented_in_that_number": "fits on {fits_on} GPUs, but can be rented only with {rented_in}",
     "network_too_slow": "several machines of it are planned with {planned_gbps:,.0f} Gbit/s between them, "
     "but the fastest that can be rented have {network_gbps:,.0f}",
@@ -56,6 +60,53 @@ _WHY_NOT = {
 """The place of a GPU in a ranking, or why it has no place, keyed by ``reason`` of ``why_not_for``."""
 
 
+_SOLD = {
+    "max_nodes": "as no more machines than {asked}",
+    "tier": "on {asked} machines",
+    "assumed_sizes": "in a size that a source states",
+    "kind": "at {kind} prices",
+    "max_term_days": "for terms of at most {asked} days",
+    "max_age_days": "at a price at most {asked} days old",
+    "provider": "by {asked}",
+    "exclude_provider": "by anyone but {asked}",
+    "source": "in the price list {asked}",
+    "exclude_source": "outside the price list {asked}",
+    "country": "in {place}",
+    "exclude_country": "outside {place}",
+    "continent": "in {place}",
+    "sanctions": "outside countries under sanctions",
+}
+"""How a GPU would have to be sold, keyed by the ``constraints`` of ``why_not_for``, in the order of a
+sentence."""
+
+
+def _sold_text(names: Sequence[str], asked: Sequence[str | None]) -> str:
+    """Return how a GPU would have to be sold to meet constraints with these values."""
+    values = {name: (value or "").split(", ") for name, value in zip(names, asked, strict=True)}
+    return " ".join(
+        _SOLD[name].format(
+            asked=_choice(values[name]),
+            kind=_choice(map(kind_text, values[name])),
+            place=_choice(map(_place, values[name])),
+        )
+        for name in _SOLD
+        if name in values
+    )
+
+
+def _choice(names: Iterable[str]) -> str:
+    """Return names as a choice, such as "a, b or c"."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _place(name: str) -> str:
+    """Return a country or continent, as a job gives it, in a sentence."""
+    if name.lower() in ("eu", "us"):
+        return f"the {name.upper()}"
+    return name.upper() if len(name) == 2 else name.replace("_", " ").title()  # a country's code
+
+
 def infeasible_text(row: Mapping[str, Any]) -> str:
     """Return why a plan does not fit, from its infeasible_reason, needed_gib and usable_memory_gib."""
     return INFEASIBLE[row["infeasible_reason"]].format_map(row)
@@ -63,14 +114,22 @@ def infeasible_text(row: Mapping[str, Any]) -> str:
 
 def why_not_text(row: Mapping[str, Any]) -> str:
     """Return the place of a GPU in a ranking, or why it has no place, from a row of ``why_not_for``."""
-    if row["reason"] == "does_not_fit":
+    if row["reason"] == "does_not_fit" and row["infeasible_reason"] != "too_little_memory":
         return infeasible_text(row)
     facts = {**row, "asked_fit": f"{row['min_fit_probability']:.0%}"}
+    if row["reason"] == "does_not_fit":
+        facts |= _shortfall(row["needed_gib"], row["usable_memory_gib"])
+    if row["constraints"]:
+        sets = zip(row["constraints"], row["asked"], strict=True)
+        facts["ruled_out"] = ", and not sold ".join(_sold_text(names, asked) for names, asked in sets)
     if row["fit_probability"] is not None:
         facts["fit"] = percent_text(row["fit_probability"])
     if row["cheapest"] is not None:
         offer = row["cheapest"]
-        country = f", {offer['country']}" if offer["country"] else ""
+        asks_place = {"country", "exclude_country", "continent"} & set(chain(*(row["constraints"] or ())))
+        unknown = ", country not stated" if asks_place else ""
+        country = f", {offer['country']}" if offer["country"] else unknown
+        facts["known"] = "" if offer["country"] or not asks_place else "known to be "
         facts["cheapest_at"] = f"{offer['provider']} ({kind_text(offer['price_kind'])}{country})"
     if row["host_gib"] is not None:
         facts |= {"planned_host": math.ceil(row["planned_host_gib"]), "host": math.floor(row["host_gib"])}
@@ -80,6 +139,67 @@ def why_not_text(row: Mapping[str, Any]) -> str:
     for name, counts in (("fits_on", row["counts"]), ("rented_in", row["sold_counts"])):
         facts[name] = ", ".join(map(str, counts or ()))
     return _WHY_NOT[row["reason"]].format_map(facts)
+
+
+def _shortfall(needed_gib: float, usable_gib: float) -> dict[str, str]:
+    """Return the memory that a GPU lacks, needs and has, with as many digits as the difference takes."""
+    digits = 1 if needed_gib - usable_gib >= 0.05 else 2  # rounds to 0.1
+    needed, usable = (round(gib, digits) for gib in (needed_gib, usable_gib))
+    gib = {"short": needed - usable, "needed": needed, "usable": usable}
+    return {name: f"{amount:,.{digits}f}" for name, amount in gib.items()}
+
+
+_DEARER_PARTS = {
+    "interruption_usd": "its interruptions cost ${more:,.2f} more",
+    "failure_usd": "its failures cost ${more:,.2f} more",
+    "storage_usd": "its disk costs ${more:,.2f} more",
+    "egress_usd": "its data transfer costs ${more:,.2f} more",
+}
+"""What makes an answer dearer besides its machine, keyed by the part of the total."""
+
+
+def worse_text(row: Mapping[str, Any], best: Mapping[str, Any]) -> str:
+    """Return why an answer is ranked below another one, the decisive reason first: what makes it dearer, or
+    slower in a ranking by time. Both are rows of ``cheapest_for``."""
+    longer = row["billed_hours"] / best["billed_hours"]
+    slower = best["tokens_per_second"] / row["tokens_per_second"]
+    time = (
+        f"{_times(slower)} slower than rank {best['rank']} ({row['tokens_per_second']:,.0f} tokens/s against "
+        f"{best['tokens_per_second']:,.0f})"
+    )
+    if row["objective"] == "time":
+        took = f"takes {row['hours']:,.1f} hours against {best['hours']:,.1f} of rank {best['rank']}"
+        return time if slower > 1 else took
+    more = {name: row[name] - best[name] for name in ("compute_usd", *_DEARER_PARTS)}
+    dearest = max(more, key=lambda name: more[name])
+    if dearest in _DEARER_PARTS:
+        return _DEARER_PARTS[dearest].format(more=more[dearest])
+    if slower <= 1:
+        hours = f"{row['billed_hours']:,.2f} against {best['billed_hours']:,.2f}"
+        time = f"more hours are paid for than on rank {best['rank']} ({hours})"
+    return _dearer_machine(row, best, longer, time)
+
+
+def _dearer_machine(row: Mapping[str, Any], best: Mapping[str, Any], longer: float, time: str) -> str:
+    """Return why the machine costs more: the ``time``, that is ``longer`` times as long, or its price."""
+    price, usual = (each["usd_per_hour"] + each["host_usd_per_hour"] for each in (row, best))
+    against = f"(${price_text(price)} against ${price_text(usual)})"
+    if not usual:
+        return f"its hour costs ${price_text(price)}, that of rank {best['rank']} nothing"
+    hourly = float(price / usual)
+    if hourly <= 1:
+        saved = f", and its hour costs only {_times(1 / hourly)} less {against}" if hourly < 1 else ""
+        return f"{time}{saved}"
+    hour = f"its hour costs {_times(hourly)} as much {against}"
+    if longer <= 1:
+        speed = row["tokens_per_second"] / best["tokens_per_second"]
+        return f"{hour} for {_times(speed)} the speed" if speed > 1 else hour
+    return f"{time}, and {hour}" if longer >= hourly else f"{hour}, and it is {time}"
+
+
+def _times(ratio: float) -> str:
+    """Return a ratio above 1 in words, such as 2.3 times."""
+    return f"{ratio:,.{2 if ratio < 1.1 else 1 if ratio < 10 else 0}f} times"
 
 
 def unranked_text(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.questions.job import Job, JobError
+from pipeline.questions.job import Job, JobError, NoAnswerError
 from pipeline.warehouse.query import QueryError, Result, ask
 
 KEPT_PLANS = 32
@@ -34,16 +34,15 @@ _TO_PLAN = """
 CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {jobs}
 """
 _RELAXED = """
+CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS
+SELECT * REPLACE ({most_gpus} AS max_gpus) FROM relaxed_jobs('{jobs}', '{plans}') WHERE relaxed IS NOT NULL
+"""
+_WITH_RELAXED = """
 CREATE OR REPLACE TEMP TABLE gpufare_relaxed AS
-WITH gpufare_rented AS (FROM with_rented_gpus('{jobs}')),
-gpufare_to_plan AS (
-    SELECT * REPLACE ({most_gpus} AS max_gpus) FROM relaxed_jobs('gpufare_rented') WHERE relaxed IS NOT NULL
-)
 FROM {plans}
 UNION ALL BY NAME
 FROM job_plans('gpufare_to_plan')
 """
-_UNKNOWN_MODEL = "; or give its config.json, or add it with `gpufare model add CONFIG`"
 _RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
 ROWS_WITH_PICKS = 4
@@ -77,8 +76,7 @@ class Session:
         self.ask(completed, [*job.settings.values()])
         row = next(self.ask(f"FROM {JOBS}").dicts())
         if row["refusal"] is not None:
-            hint = _UNKNOWN_MODEL if row["model"] is None and job["model"] is not None else ""
-            raise JobError(f"{row['refusal']}{hint}")
+            raise JobError(row["refusal"])
         self._job = row
         return row
 
@@ -144,6 +142,7 @@ class Session:
         """Return why the job that was completed last has no answer: the rows of ``nearest_answers``."""
         plans = self.plans(self.most_gpus, every_gpu=True)
         self.ask(_RELAXED.format(jobs=JOBS, plans=plans, most_gpus=self.most_gpus))
+        self.ask(_WITH_RELAXED.format(plans=plans))
         return self.ask(f"FROM nearest_answers('{JOBS}', 'gpufare_relaxed')")
 
     def machine_ranks(self, job: Job) -> list[dict[str, Any]]:
@@ -178,7 +177,7 @@ def _job_error(error: QueryError) -> JobError:
     """Return why a macro refuses a job, or what the published file lacks, in one line."""
     reason = str(error).splitlines()[0]
     if isinstance(error.__cause__, duckdb.CatalogException | duckdb.BinderException):
-        return JobError(
+        return NoAnswerError(
             f"the published file was made by an earlier version of gpufare: run `gpufare refresh` ({reason})"
         )
     return JobError(reason)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from pipeline.questions.job import Job, JobError
-from pipeline.questions.reasons import why_not_text
+from pipeline.questions.job import Job, JobError, NoAnswerError
+from pipeline.questions.reasons import why_not_text, worse_text
 from pipeline.questions.session import JOBS, RANKED, Session
 from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits, total_parts
 from pipeline.warehouse.query import Result
@@ -47,7 +47,7 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
     or GPU."""
     ranked = session.rank(job)
     if not ranked.rows:
-        raise JobError(nothing_fits(job, session))
+        raise NoAnswerError(nothing_fits(job, session))
     if len(ranked.rows) < rank:
         raise JobError(f"the ranking has {len(ranked.rows)} rows: there is no rank {rank}")
     row = next(Result(ranked.columns, ranked.types, [ranked.rows[rank - 1]]).dicts())
@@ -57,15 +57,20 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
         Result(
             (*parts.columns, "how"), (*parts.types, "VARCHAR"), [(*part, how[part[0]]) for part in parts.rows]
         ),
-        [] if not_gpu is None else _why_not(session, job, not_gpu),
+        [] if not_gpu is None else _why_not(session, job, not_gpu, list(ranked.dicts()), row),
         len(ranked.rows),
         tuple(machine_lines(job, session, 0)),
     )
 
 
-def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
+def _why_not(
+    session: Session, job: Job, gpu: str, ranked: list[dict[str, Any]], best: dict[str, Any]
+) -> list[dict[str, Any]]:
     query = _WHY_NOT.format(jobs=JOBS, plans=session.plans(complete=True), ranked=RANKED)
-    rows = [row | {"detail": why_not_text(row)} for row in session.ask(query, [gpu]).dicts()]
+    rows = list(session.ask(query, [gpu]).dicts())
+    for row in rows:
+        is_worse = row["rank"] is not None and row["rank"] > best["rank"]
+        row["detail"] = worse_text(ranked[row["rank"] - 1], best) if is_worse else why_not_text(row)
     if rows and rows[0]["reason"] == "not_asked_for":
         for each in session.cheapest(job.but(gpu=rows[0]["gpu_id"], exclude_gpu=None), 1).dicts():
             rows[0]["detail"] += (
@@ -103,22 +108,26 @@ def age_of_newest(days: Result, today: date) -> str:
 
 
 def why_not_sentences(explanation: Explanation) -> list[str]:
-    """Explain in words why the GPU that was asked about is not the answer: its cost, or what rules it out."""
+    """Explain in words why the GPU that was asked about is not the answer: what rules it out or makes it
+    dearer, and then its rank and cost."""
     lines = []
     for other in explanation.why_not[:1]:
         best = explanation.row
+        if other["rank"] is None:
+            lines.append(f"{other['gpu_id']} is not ranked: {other['detail']}.")
+            continue
+        place = f"rank {other['rank']} of {explanation.of}"
         if other["rank"] == best["rank"]:
             which = "the" if best["rank"] == 1 else "this"
-            lines.append(f"{other['gpu_id']} is {which} answer (rank {best['rank']} of {explanation.of}).")
-        elif other["reason"] == "ranked":
-            more = other["total_usd"] - best["total_usd"]
-            lines.append(
-                f"{other['gpu_id']} has rank {other['rank']} of {explanation.of}: {other['detail']} costs "
-                f"${other['total_usd']:,.2f}, ${abs(more):,.2f} {'more' if more >= 0 else 'less'}, and takes "
-                f"{other['hours']:,.1f} hours against {best['hours']:,.1f}."
-            )
-        else:
-            lines.append(f"{other['gpu_id']} is not in the ranking: {other['detail']}.")
+            lines.append(f"{other['gpu_id']} is {which} answer ({place}).")
+            continue
+        reason = other["detail"] if other["rank"] > best["rank"] else f"ranked before rank {best['rank']}"
+        more = other["total_usd"] - best["total_usd"]
+        lines.append(
+            f"{other['gpu_id']}: {reason}. {place.capitalize()}: {other['gpu_count']} of it at "
+            f"{other['provider']}, ${other['total_usd']:,.2f} (${abs(more):,.2f} "
+            f"{'more' if more >= 0 else 'less'}), {other['hours']:,.1f} hours."
+        )
     others = [each["gpu_id"] for each in explanation.why_not[1:]]
     if others:
         lines.append(f"The other cards of that name did no better: {', '.join(others)}.")

@@ -8,7 +8,7 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from pipeline.catalog.job_settings import recipe_settings
+from pipeline.catalog.job_settings import job_settings, recipe_settings
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.home.csv_rows import read_csv
 from pipeline.home.paths import CATALOG_DIR
@@ -37,29 +37,45 @@ def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
     ).rows
     if not ranked:
         return f"as of {day}, no price is ranked; the newest is from {newest}: see `gpufare sources`"
-    session.complete(job)
+    method = session.complete(job)["method"]
     nearest = list(session.nearest().dicts())
-    what = f"nothing runs {job['model']} {job['method'] or 'lora'} with these constraints"
+    what = f"nothing runs {job['model']} {method} with these constraints"
     ways = [row for row in nearest if row["total_usd"] is not None]
     if not ways:
         return f"{what}: {_lacking(nearest)}\ntry: {shlex.join(command_line(_fitting(job), 'fit'))}"
     lines = [f"{what}; there is an answer with"]
+    ways.sort(key=lambda row: departure(job, row))
     lines += [
-        f"  {_change(job, row)}: {way_text(row)} for ${row['total_usd']:,.2f} in {_duration(row['hours'])}"
-        for row in ways
+        f"  {change_text(job, method, row)}: {way_text(row)} for ${row['total_usd']:,.2f} in "
+        f"{_duration(row['hours'])}"
+        for row in ways[:MOST_WAYS]
     ]
+    if len(ways) > MOST_WAYS:
+        lines.append(f"  and {len(ways) - MOST_WAYS} others")
     if job["kind"] == "reserved":
         lines.append(_unused_terms(session))
-    # Prefer changing a constraint to dropping it, and prefer both to another recipe or a run that may fail.
-    of_the_run = {*recipe_settings(), "min_fit_probability"}
-    easiest = min(
-        ways,
-        key=lambda row: (
-            not job.settings.keys() <= changed(job, row).settings.keys(),
-            not of_the_run.isdisjoint(row["constraints"]),
-        ),
-    )
-    return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest)), *more])}"])
+    return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, ways[0])), *more])}"])
+
+
+MOST_WAYS = 5
+"""The number of changes that are told if a job has no answer."""
+
+_DEPARTURES = {
+    **dict.fromkeys(("offload", "micro_batch", "optimizer"), 0),
+    "training_precision": 3,
+    "method": 4,
+    "seq_len": 5,
+    "min_fit_probability": 6,
+}
+"""How far a change of a setting departs from the job: from the same training on the same machines, over other
+machines or limits (all settings that are not named here: 1, or 2 if one is dropped) and another training, to
+a run that may fail."""
+
+
+def departure(job: Job, row: Mapping[str, Any]) -> int:
+    """Return how far the changes of a row of ``nearest_answers`` depart from the job."""
+    kept = changed(job, row).settings
+    return max(_DEPARTURES.get(name, 1 if name in kept else 2) for name in row["constraints"])
 
 
 def _lacking(nearest: Sequence[Mapping[str, Any]]) -> str:
@@ -283,11 +299,45 @@ def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[
         return []
     rows = session.machine_ranks(job)
     (asked,) = session.ask(f"FROM {JOBS}").dicts()
-    return [
+    ranks = [
         _machine(asked | row)
         for row in rows
         if row["rank"] is None or (shown is not None and row["rank"] > shown)
     ]
+    return [*filter(None, map(_reading, asked["machines"])), *ranks]
+
+
+_OTHER_CARDS = 4
+"""Number of other cards of a family that are named: the most offered ones."""
+
+
+def _reading(machine: Mapping[str, Any]) -> str | None:
+    """Return how the price and the GPU of a quote or own machine were understood; None if there is nothing
+    to understand: a card without a price."""
+    price, gpus, card = machine["price"], machine["gpus"], machine["gpu_id"]
+    family = machine["other_cards"] and family_text(machine["asked_gpu"], card, machine["other_cards"])
+    if price is None:
+        return family and f"Your own {machine['text']}: {family}."
+    how = []
+    if machine["watts"] is not None:
+        how.append(f"{machine['watts']:,.0f} W, without the rest of the machine")
+    if price["currency"] != "USD":
+        how.append(f"1 {price['currency']} = ${machine['usd_per_unit']:g}")
+    text = f"Your {machine['source']} {machine['text']} is read as {gpus} x {card} at "
+    text += f"{_usd_text(machine['usd'])} per GPU-hour" + (f" ({'; '.join(how)})" if how else "")
+    text += f", {_usd_text(machine['usd'] * gpus)} per hour for all" if gpus > 1 else ""
+    return f"{text}; {family}." if family else f"{text}."
+
+
+def _usd_text(usd: Any) -> str:
+    """Return an amount with cents, or with three digits if it is less than a dollar and not whole cents."""
+    return f"${usd:,.2f}" if usd >= 1 or round(usd, 2) == usd else f"${usd:.3g}"
+
+
+def family_text(name: str, gpu_id: str, other_cards: Sequence[str]) -> str:
+    """Return which card was taken for the family that somebody named, and the other cards of the family."""
+    others = ", ".join(other_cards[:_OTHER_CARDS]) + (", ..." if len(other_cards) > _OTHER_CARDS else "")
+    return f"{name} is taken as {gpu_id}, the card of that name that most offers have (others: {others})"
 
 
 def _machine(row: Mapping[str, Any]) -> str:
@@ -300,14 +350,55 @@ def _machine(row: Mapping[str, Any]) -> str:
     )
 
 
-def _change(job: Job, row: Mapping[str, Any]) -> str:
-    """Return the constraints to change, with their new values."""
+def change_text(job: Job, method: str, row: Mapping[str, Any]) -> str:
+    """Return the changes of a row of ``nearest_answers`` in words, with the options that make them. The job
+    has this ``method``."""
     parts = zip(row["constraints"], row["nearest"], row["asked"], strict=True)
-    return " and ".join(
-        f"{name} {'without ' if name.startswith('exclude_') else ''}{nearest} instead of "
-        f"{asked if job[name] is None else _word(job[name])}"
-        for name, nearest, asked in parts
-    )
+    kept = "the frozen weights" if method in ADAPTER_METHODS else "optimizer state and weights"
+    changes = []
+    for name, nearest, asked in parts:
+        facts = {"nearest": nearest, "asked": asked if job[name] is None else _word(job[name]), "kept": kept}
+        changes.append(_change_of(job, name, facts, changed(job, row)))
+    return " and ".join(changes)
+
+
+def _change_of(job: Job, name: str, facts: dict[str, str], other: Job) -> str:
+    if other[name] is None:
+        return f"without {shlex.join(_option(name, job[name]))}"
+    options = _option(name, other[name])
+    if name == "min_gpus" and other["gpus"] != job["gpus"]:
+        options += _option("gpus", other["gpus"])
+    if name not in _CHANGES:
+        return f"{shlex.join(options)} instead of {facts['asked']}"
+    values = {key: _recipe_word(name, facts[key]) for key in ("nearest", "asked")}
+    return f"{_CHANGES[name].format_map(facts | values)} ({shlex.join(options)})"
+
+
+def _recipe_word(name: str, value: str) -> str:
+    """Return the value of a setting of the recipe as people write it."""
+    if name == "seq_len":
+        return f"{int(value):,}"
+    return {"method": METHODS, "training_precision": PRECISIONS}.get(name, {}).get(value.lower(), value)
+
+
+PRECISIONS = {
+    "bf16": "pure bf16, without fp32 masters",
+    "amp": "fp32 masters, as most trainers keep them",
+}
+"""The usual precisions of full fine-tuning in words, keyed by ``training_precision``."""
+
+METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA", "pretrain": "pretraining"}
+"""The training methods as people write them."""
+
+_CHANGES = {
+    "offload": "offloading {kept} to host memory",
+    "micro_batch": "a micro-batch of {nearest} instead of {asked}",
+    "optimizer": "optimizer states in 8 bits",
+    "training_precision": "{nearest}",
+    "method": "{nearest} instead of {asked}",
+    "seq_len": "sequences of {nearest} tokens instead of {asked}",
+}
+"""What a change of the training recipe means, keyed by setting."""
 
 
 def changed(job: Job, row: Mapping[str, Any]) -> Job:
@@ -335,11 +426,15 @@ def command_line(job: Job, command: str = "cheapest") -> list[str]:
     for name, value in job.settings.items():
         if name == "model" and job.config is not None:
             words += ["--config", str(job.config)]
-        elif value is True:
-            words.append(f"--{name.replace('_', '-')}")
         elif value is not False:
-            words += [f"--{name.replace('_', '-')}", _word(value)]
+            words += _option(name, value)
     return words
+
+
+def _option(name: str, value: Any) -> list[str]:
+    """Return the words that give a setting on the command line."""
+    option = job_settings()[name].option
+    return [option] if value is True else [option, _word(value)]
 
 
 def _word(value: Any) -> str:
@@ -356,17 +451,13 @@ def _unused_terms(session: Session) -> str:
     )
 
 
-def explained(
-    row: Mapping[str, Any], replayed: Collection[str] = (), *, after_picks: bool = False
-) -> list[str]:
+def explained(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[str]:
     """Return the first answer in sentences: its cost, the savings from a longer wait, its plan, its
     assumptions, and how far to trust it.
 
-    ``replayed`` lists the sources whose prices come from saved pages and could pass for live ones. With
-    ``after_picks``, the cautions of a pick are not repeated."""
-    careful = [] if after_picks and row["pick"] else cautions(row)
-    trust = _trust(row, replayed, careful)
-    return [_cost(row), *_wait(row), _plan(row), *assumptions(row), trust]
+    ``replayed`` lists the sources whose prices come from saved pages and could pass for live ones."""
+    trust = _trust(row, replayed, cautions(row))
+    return [_cost(row), *wait_lines(row), _plan(row), *assumptions(row), trust]
 
 
 def _cost(row: Mapping[str, Any]) -> str:
@@ -417,7 +508,7 @@ def _hours(row: Mapping[str, Any]) -> str:
     return f"{band}, {number_text(row['wait_hours'])} of them an assumed and unpaid wait for capacity,"
 
 
-def _wait(row: Mapping[str, Any]) -> list[str]:
+def wait_lines(row: Mapping[str, Any]) -> list[str]:
     """Return notes on a deadline that is missed or that costs extra to meet."""
     lines = []
     if not row["meets_deadline"]:

@@ -3,10 +3,11 @@
 CREATE OR REPLACE MACRO nearest_names_text(names, listed_in) AS
     CASE
         WHEN len(names) > 0 THEN '; the nearest are ' || array_to_string(names, ', ')
-        ELSE '; main.' || listed_in || ' lists them'
+        WHEN listed_in IN ('models', 'gpus') THEN '; gpufare ' || listed_in || ' lists them'
+        ELSE '; gpufare sql "FROM ' || listed_in || '" lists them'
     END;
 COMMENT ON FUNCTION nearest_names_text IS
-    'The end of the error message for an unknown name: the nearest names, or the table that lists all names.';
+    'The end of the error message for an unknown name: the nearest names, or the query that lists all names. listed_in: a table, with a condition if needed.';
 
 CREATE OR REPLACE MACRO is_near_name(name, asked) AS jaro_winkler_similarity(name, asked) >= 0.85e0;
 COMMENT ON FUNCTION is_near_name IS 'True if a name is close enough to an unknown one for the error message to suggest it. Assumed.';
@@ -63,28 +64,126 @@ GROUP BY name_key(family), gpu_id;
 COMMENT ON MACRO TABLE gpu_names IS
     'The names by which a job may refer to a GPU: its gpu_id, which means that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). The prefix rtx- may be omitted (4090). One row per name and card.';
 
-CREATE OR REPLACE MACRO machines_in(machines) AS list_transform(
-    list_filter(
-        list_transform(
-            string_split_regex(trim(machines, '[] '), '[;,]'), lambda part: trim(part, ' "' || chr(39))
-        ),
-        lambda part: part <> ''
-    ),
-    lambda part: regexp_extract(
-        part, '^((?:(\d+) *[xX] *(.*?)(?: +at +\$?([0-9.]+))?)|.*)$', ['text', 'gpus', 'gpu', 'usd']
-    )
-);
-COMMENT ON FUNCTION machines_in IS
-    'The machines in a string such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090", with the fields text, gpus, gpu and usd (per GPU-hour): all strings, empty if missing.';
+CREATE OR REPLACE MACRO currency_of(word) AS
+    CASE
+        WHEN word IN ('', 'usd') OR regexp_matches(word, '\$|^dollar') THEN 'USD'
+        WHEN regexp_matches(word, '^(€|euro)') THEN 'EUR'
+        WHEN regexp_matches(word, '^(£|pound)') THEN 'GBP'
+        WHEN regexp_matches(word, '^(¥|yen)') THEN 'JPY'
+        WHEN regexp_matches(word, '^(₹|rupee)') THEN 'INR'
+        ELSE upper(word)
+    END;
+COMMENT ON FUNCTION currency_of IS
+    'The currency (ISO 4217) that a sign, a word or a code in lower case stands for; USD for an empty string.';
 
-CREATE OR REPLACE MACRO asked_machines(source, machines, gpu_ids) AS list_transform(
-    list_zip(machines, gpu_ids),
-    lambda q: {
-        'source': source, 'text': q[1].text, 'gpus': try_cast(q[1].gpus AS INTEGER), 'gpu_id': q[2],
-        'usd': coalesce(try_cast(q[1].usd AS DECIMAL(18, 8)), 0)
+CREATE OR REPLACE MACRO price_basis(words) AS
+    CASE
+        WHEN regexp_full_match(words, '[ /]*(per|a)? *(kwh|kw-h|kilowatt[ -]?hour)') THEN 'kwh'
+        WHEN NOT regexp_full_match(
+            words, '([ /-]|\b(\d+|per|an?|the|for|in|each|every|gpu|card|h|hr|hour|hourly'
+            || '|all|total|whole|together|node|machine|server|instance|box)s?\b)*'
+        ) THEN NULL
+        WHEN NOT regexp_matches(words, '\b(all|total|whole|together|node|machine|server|instance|box)\b')
+            THEN 'gpu_hour'
+        WHEN NOT regexp_matches(words, '(/|per|each|every) *(gpu|card)') THEN 'machine_hour'
+    END;
+COMMENT ON FUNCTION price_basis IS
+    'What a price is for, from the words behind it in lower case: kwh, machine_hour (such as "/h total" or "per node"), or otherwise gpu_hour; null if the words are not understood.';
+
+CREATE OR REPLACE MACRO price_in(text) AS list_transform(
+    [regexp_extract(
+        -- A price begins with a digit: a shell turns "$2.10" into .10.
+        text,
+        '^((?:us ?)?\$|[€£¥₹])? *(\d+\.?\d*) *'
+        || '((?:us ?)?\$|[€£¥₹]|(?:dollar|euro|pound|rupee)s?\b|yen\b|[a-z]{3}\b)?(.*)$',
+        ['sign', 'amount', 'word', 'rest']
+    )],
+    lambda p: CASE
+        -- Three letters that are no code of a currency.
+        WHEN p.word IN ('per', 'for', 'all', 'the', 'kwh', 'box', 'hrs') THEN {
+            'amount': p.amount, 'currency': currency_of(p.sign), 'per': price_basis(p.word || p.rest)
+        }
+        ELSE {
+            'amount': p.amount, 'currency': currency_of(coalesce(nullif(p.word, ''), p.sign)),
+            'per': price_basis(p.rest)
+        }
+    END
+)[1];
+COMMENT ON FUNCTION price_in IS
+    'A price such as "$2.10/h" or "0.30 eur/kwh", in lower case: amount (an empty string if the text is no price), currency (currency_of) and per (price_basis).';
+
+CREATE OR REPLACE MACRO machine_before_price(text) AS
+    regexp_replace(
+        text,
+        '(?i)[ :=-]*(?:(?:\bat\b|\bfor\b|@) *((?:us ?)?[$€£¥₹]? *\.?\d)|((?:us ?)?[$€£¥₹] *\.?\d))',
+        ' at \1\2'
+    );
+COMMENT ON FUNCTION machine_before_price IS
+    'A machine as a job lists it, with " at " before its price: "8x h100 @ 2.10" becomes "8x h100 at 2.10".';
+
+CREATE OR REPLACE MACRO machines_in(machines) AS list_transform(
+    list_transform(
+        list_filter(
+            list_transform(
+                -- The comma in 1,000 separates no machines.
+                string_split_regex(
+                    regexp_replace(trim(machines, '[] '), '\b([1-9]\d{0,2}),(\d{3})\b', '\1\2', 'g'), '[;,]'
+                ),
+                lambda part: trim(part, ' "' || chr(39))
+            ),
+            lambda part: part <> ''
+        ),
+        lambda part: {
+            'text': part,
+            'parts': regexp_extract(
+                machine_before_price(part),
+                '(?i)^(?:(\d+) *[x×*] *|(\d{1,3}) +)?(.*?)(?: +x *(\d+))?(?: +(at) +(.*))?$',
+                ['gpus', 'gpus_of', 'gpu', 'gpus_behind', 'at', 'price']
+            )
+        }
+    ),
+    lambda m: {
+        'text': m.text,
+        'gpus': coalesce(
+            nullif(m.parts.gpus, ''), nullif(m.parts.gpus_of, ''), nullif(m.parts.gpus_behind, ''), '1'
+        ),
+        'gpu': m.parts.gpu, 'is_priced': m.parts.at <> '', 'price': price_in(lower(m.parts.price))
     }
 );
-COMMENT ON FUNCTION asked_machines IS 'The machines of machines_in, with the source (quote or own) and the gpu_id of each; a machine without a price costs nothing.';
+COMMENT ON FUNCTION machines_in IS
+    'The machines in a string such as "8xH100 at $2.10/h; 2 x rtx-4090 at 0.30 EUR/kWh; a100", with the fields text, gpus (1 if missing), gpu, is_priced and price (price_in).';
+
+CREATE OR REPLACE MACRO is_machine(setting, machine) AS
+    machine.gpu <> '' AND coalesce(try_cast(machine.gpus AS INTEGER) >= 1, FALSE)
+    AND CASE
+        -- No more digits, so that the price of all GPUs is in range.
+        WHEN machine.is_priced THEN
+            try_cast(machine.price.amount AS DECIMAL(14, 8)) IS NOT NULL
+            AND coalesce(setting = 'own' OR machine.price.per <> 'kwh', FALSE)
+            AND machine.price.per IS NOT NULL
+        ELSE setting = 'own'
+    END;
+COMMENT ON FUNCTION is_machine IS
+    'True if one of machines_in is a machine that the setting quote or own takes: it has a GPU and, if it is a quote, a price that is not per kWh.';
+
+CREATE OR REPLACE MACRO asked_machines(source, machines, gpu_ids, others, watts) AS list_transform(
+    list_zip(machines, gpu_ids, others),
+    lambda q: {
+        'source': source, 'text': q[1].text, 'gpus': try_cast(q[1].gpus AS INTEGER), 'gpu_id': q[2],
+        'usd': CASE
+            WHEN NOT q[1].is_priced THEN 0
+            ELSE try_cast(q[1].price.amount AS DOUBLE) * q[1].usd_per_unit * CASE q[1].price.per
+                WHEN 'kwh' THEN watts[q[2]] / 1000
+                WHEN 'machine_hour' THEN 1 / try_cast(q[1].gpus AS DOUBLE)
+                ELSE 1
+            END
+        END::DECIMAL(18, 8),
+        'asked_gpu': q[1].gpu, 'other_cards': q[3], 'price': CASE WHEN q[1].is_priced THEN q[1].price END,
+        'usd_per_unit': q[1].usd_per_unit, 'watts': CASE WHEN q[1].price.per = 'kwh' THEN watts[q[2]] END
+    }
+);
+COMMENT ON FUNCTION asked_machines IS
+    'The machines of given_machines, with the source (quote or own), the gpu_id of each, and usd: its price per GPU-hour in USD, 0 for a machine without a price, and null if a price per kWh meets a card of unknown power. asked_gpu is the GPU as written, and other_cards are those of the same family; price, usd_per_unit (of its currency) and watts (per GPU) are what usd was computed from. watts: a map from gpu_id to the card''s power.';
 
 CREATE OR REPLACE MACRO evidences_from(least) AS
     string_split(regexp_extract('measured traced interpolated extrapolated', '.*' || least), ' ');
@@ -112,7 +211,6 @@ CREATE OR REPLACE MACRO number_refusal(name, text, least, most, is_whole) AS
         WHEN try_cast(text AS DOUBLE) IS NULL OR isnan(try_cast(text AS DOUBLE)) THEN
             name || ' must be a ' || CASE WHEN is_whole THEN 'whole ' ELSE '' END || 'number; '
             || coalesce(nullif(trim(text), ''), 'an empty text') || ' is not a number'
-        WHEN isinf(try_cast(text AS DOUBLE)) AND isfinite(most) THEN name || ' must be finite, not ' || text
         WHEN is_whole AND try_cast(text AS DOUBLE) <> floor(try_cast(text AS DOUBLE))
             THEN name || ' must be a whole number, not ' || text
         ELSE name || ' must be ' || CASE
@@ -194,23 +292,104 @@ COMMENT ON MACRO TABLE given_numbers IS
     'The numbers and flags (1 or 0) in jobs, or the reason why one is refused: _row, setting, number, asked (the number or flag as text) and refusal. given: rows of job_entries.';
 
 CREATE OR REPLACE MACRO given_machines(given) AS TABLE
+WITH _machine_rates AS (
+    SELECT map_from_entries(list((currency, usd_per_unit::DOUBLE))) AS usd
+    FROM main.exchange_rates
+    WHERE day = (SELECT max(r.day) FROM main.exchange_rates AS r)
+),
+
+_machines_read AS (
+    SELECT
+        g._row, g.setting,
+        list_transform(machines_in(g.text), lambda q: {
+            'text': q.text, 'gpus': q.gpus, 'gpu': q.gpu, 'is_priced': q.is_priced, 'price': q.price,
+            'usd_per_unit':
+                CASE q.price.currency WHEN 'USD' THEN 1e0 ELSE r.usd[q.price.currency]::DOUBLE END
+        }) AS machines
+    FROM query_table(given) AS g
+    CROSS JOIN _machine_rates AS r
+    WHERE g.setting IN ('quote', 'own') AND g.text IS NOT NULL
+)
+
 SELECT
     _row, setting, machines,
-    setting || ' ' || list_filter(
-        machines,
-        lambda q: coalesce(try_cast(q.gpus AS INTEGER) < 1, TRUE)
-            OR (try_cast(q.usd AS DOUBLE) IS NULL AND (q.usd <> '' OR setting = 'quote'))
-    )[1].text || ' is not like ' || CASE setting
-        WHEN 'quote' THEN '8 x h100-sxm-80gb at 1.50 (USD per GPU-hour)'
-        ELSE '2 x rtx-4090 or 2 x rtx-4090 at 0.12 (USD of electricity per GPU-hour)'
-    END AS refusal
-FROM (
-    SELECT g._row, g.setting, machines_in(g.text) AS machines
-    FROM query_table(given) AS g
-    WHERE g.setting IN ('quote', 'own') AND g.text IS NOT NULL
-);
+    coalesce(
+        setting || ' ' || list_filter(machines, lambda q: NOT is_machine(setting, q))[1].text
+        || ' is not like ' || CASE setting
+            WHEN 'quote' THEN '"8xH100 at 2.10 USD/h" (per GPU-hour) or "8xH100 at 16.80 USD/h total"'
+            ELSE '"2 x rtx-4090", "2 x rtx-4090 at 0.30 EUR/kWh" or "2 x rtx-4090 at 0.12" '
+                || '(USD of electricity per GPU-hour)'
+        END,
+        setting || ' ' || list_filter(machines, lambda q: q.usd_per_unit IS NULL)[1].text
+        || ': no exchange rate of '
+        || list_filter(machines, lambda q: q.usd_per_unit IS NULL)[1].price.currency
+        || ' is published; give the price in USD'
+    ) AS refusal
+FROM _machines_read;
 COMMENT ON MACRO TABLE given_machines IS
-    'The machines in jobs (machines_in), or the reason why one is refused: _row, setting, machines and refusal. given: rows of job_entries.';
+    'The machines in jobs (machines_in), with usd_per_unit (the value in USD of one unit of the price''s currency, by the newest rates in exchange_rates), or the reason why one is refused: _row, setting, machines and refusal. given: rows of job_entries.';
+
+CREATE OR REPLACE MACRO card_offers() AS TABLE
+SELECT list({'gpu_id': gpu_id, 'model_key': model_key} ORDER BY offers DESC, gpu_id) AS cards
+FROM (
+    SELECT g.gpu_id, name_key(g.model) AS model_key, count(o.gpu_id) AS offers
+    FROM main.gpus AS g
+    LEFT JOIN main.offers_latest AS o ON o.gpu_id = g.gpu_id AND o.ranked
+    GROUP BY g.gpu_id, g.model
+);
+COMMENT ON MACRO TABLE card_offers IS
+    'One row with cards: a list of all cards (gpu_id) and the key of their model, those with the most ranked offers first.';
+
+CREATE OR REPLACE MACRO cards_meant(cards, meant, key) AS list_transform(
+    [list_filter(cards, lambda c: list_contains(meant, c.gpu_id))],
+    -- A 3080 is an RTX 3080, not an RTX 3080 Ti.
+    lambda family: CASE
+        WHEN len(list_filter(family, lambda c: c.model_key IN (key, 'rtx' || key))) > 0
+            THEN list_filter(family, lambda c: c.model_key IN (key, 'rtx' || key))
+        ELSE family
+    END
+)[1];
+COMMENT ON FUNCTION cards_meant IS
+    'The cards of a family that somebody means who names the family instead of one card: those of the model of that name, if there is one. cards: the list of card_offers, whose order is kept; meant: the meanings of the name in job_names; key: the key of the name.';
+
+CREATE OR REPLACE MACRO usual_card(cards) AS
+    CASE WHEN len(list_distinct(list_transform(cards, lambda c: c.model_key))) = 1 THEN cards[1].gpu_id END;
+COMMENT ON FUNCTION usual_card IS
+    'The card that most current offers have; null if the cards are of several models. cards: the list of cards_meant.';
+
+CREATE OR REPLACE MACRO other_cards(cards) AS list_filter(
+    list_transform(cards, lambda c: c.gpu_id), lambda card: card <> usual_card(cards)
+);
+COMMENT ON FUNCTION other_cards IS 'The cards (gpu_id) of the list of cards_meant except the usual_card.';
+
+CREATE OR REPLACE MACRO several_models_text(name, cards) AS
+    name || ' is several models of GPU: name one of '
+    || array_to_string(list_transform(cards, lambda c: c.gpu_id)[:12], ', ')
+    || CASE WHEN len(cards) > 12 THEN ', ...' ELSE '' END;
+COMMENT ON FUNCTION several_models_text IS
+    'The reason why a family of several models names no card, with up to twelve of its cards. cards: the list of cards_meant.';
+
+CREATE OR REPLACE MACRO short_key(setting, key) AS
+    CASE setting
+        WHEN 'method' THEN regexp_replace(key, '(finetune|finetuning|ing)$', '')
+        WHEN 'gpu' THEN regexp_replace(
+            regexp_replace(key, '(gpus?|s)$', ''),
+            (SELECT '^(' || string_agg(DISTINCT name_key(g.vendor), '|') || ')' FROM main.gpus AS g), ''
+        )
+        ELSE key
+    END;
+COMMENT ON FUNCTION short_key IS
+    'The key of a name without what adds nothing: full fine-tuning is full, and NVIDIA H100 or H100s is H100.';
+
+CREATE OR REPLACE MACRO scope_refusal(setting, name, out_of_scope) AS list_transform(
+    list_filter(out_of_scope, lambda s: s.setting = setting AND regexp_matches(
+        regexp_replace(lower(name), '[^a-z0-9.]+', '-', 'g'),
+        '^(' || replace(s.names, ';', '|') || ')([^a-z]|$)'
+    )),
+    lambda s: setting || ' ' || name || ' is out of scope: ' || s.why || '; nearest is ' || s.nearest
+)[1];
+COMMENT ON FUNCTION scope_refusal IS
+    'The reason why a job cannot have this name, from the rows of main.out_of_scope as a list; null if they do not list it.';
 
 CREATE OR REPLACE MACRO given_names(given, machines) AS TABLE
 WITH _name_texts AS (
@@ -231,13 +410,16 @@ _names_asked AS (
     SELECT
         _row, setting, named, kind, name, position, name_key(regexp_extract(name, '[^/]*$')) AS key,
         CASE
-            WHEN setting = 'model' THEN name_key(base_model(regexp_extract(name, '[^/]*$'))) ELSE key
-        END AS base_key
+            WHEN setting = 'model' THEN name_key(base_model(regexp_extract(name, '[^/]*$')))
+            ELSE short_key(named, key)
+        END AS base_key,
+        scope_refusal(setting, regexp_extract(name, '[^/]*$'), o.entries) AS out_of_scope
     FROM (
         SELECT
             _row, setting, named, kind, unnest(names) AS name, generate_subscripts(names, 1) AS position
         FROM _name_texts
     )
+    CROSS JOIN (SELECT list(s) AS entries FROM main.out_of_scope AS s) AS o
 ),
 
 _names_known AS (
@@ -250,12 +432,12 @@ _names_known AS (
 
 _names_resolved AS (
     SELECT
-        a._row, a.setting, a.kind, a.name, a.position,
+        a._row, a.setting, a.kind, a.name, a.base_key, a.position,
         coalesce(
             any_value(k.meanings) FILTER (k.key = a.key), any_value(k.meanings) FILTER (k.key = a.base_key)
         ) AS meant,
         CASE
-            WHEN bool_or(k.key = a.key) IS NOT TRUE AND meant IS NOT NULL
+            WHEN a.setting = 'model' AND bool_or(k.key = a.key) IS NOT TRUE AND meant IS NOT NULL
                 THEN meant[1]
         END AS assumption,
         CASE
@@ -263,6 +445,7 @@ _names_resolved AS (
             WHEN a.name = 'NULL' THEN a.setting || ': one of its names is null; leave it out'
             WHEN a.setting = 'continent' AND a.key = 'eu'
                 THEN 'the European Union is no continent: give country eu'
+            WHEN a.out_of_scope IS NOT NULL THEN a.out_of_scope
             WHEN count(k.key) <= 9 THEN a.setting || ' ' || a.name || ' is none of ' || array_to_string(
                 list_sort(arg_max(k.name, jaro_winkler_similarity(k.key, a.key), 9)), ', '
             )
@@ -274,36 +457,58 @@ _names_resolved AS (
                         ORDER BY
                             jaro_winkler_similarity(k.key, a.key) DESC, levenshtein(k.key, a.key), k.name
                     ) FILTER (is_near_name(k.key, a.key)))[:3],
-                    CASE WHEN a.named = 'model' THEN 'models' ELSE 'job_names' END
+                    CASE
+                        WHEN a.named = 'model' THEN 'models'
+                        ELSE 'job_names WHERE setting = ''' || a.named || ''''
+                    END
                 )
+        END
+        || CASE
+            WHEN a.named = 'model' AND a.out_of_scope IS NULL
+                THEN '; or give its config.json, or add it with gpufare model add CONFIG'
+            ELSE ''
         END AS refusal
     FROM _names_asked AS a
     LEFT JOIN _names_known AS k ON k.setting = a.named
     WHERE a.name <> '' OR a.kind <> 'machines'
-    GROUP BY a._row, a.setting, a.named, a.kind, a.name, a.key, a.base_key, a.position
+    GROUP BY
+        a._row, a.setting, a.named, a.kind, a.name, a.key, a.base_key, a.position, a.out_of_scope
+),
+
+_names_meant AS (
+    SELECT
+        r.* REPLACE (
+            CASE WHEN r.kind = 'machines' AND len(r.meant) > 1 THEN [usual_card(m.cards)] ELSE r.meant END
+                AS meant
+        ),
+        CASE WHEN len(r.meant) > 1 THEN other_cards(m.cards) END AS other_cards, m.cards
+    FROM _names_resolved AS r
+    CROSS JOIN card_offers() AS o
+    CROSS JOIN LATERAL (SELECT cards_meant(o.cards, r.meant, r.base_key) AS cards) AS m
 )
 
 SELECT
     _row, setting, flatten(list(meant ORDER BY position)) AS meant,
+    list(other_cards ORDER BY position) AS other_cards,
     string_agg(name, ', ' ORDER BY position) AS asked,
     min(assumption) AS assumption,
     coalesce(min(refusal), CASE
-        WHEN kind = 'machines' AND max(len(meant)) > 1 THEN
-            setting || ': ' || arg_max(name, len(meant)) || ' is several GPUs, name one of '
-            || array_to_string(arg_max(meant, len(meant)), ', ')
+        WHEN kind = 'machines' AND count(*) > count(meant[1]) THEN
+            setting || ': '
+            || min(several_models_text(name, cards)) FILTER (meant[1] IS NULL)
         WHEN kind = 'name' AND count(*) > 1
             THEN setting || ': name one, not ' || string_agg(name, ', ' ORDER BY position)
     END) AS refusal
-FROM _names_resolved
+FROM _names_meant
 GROUP BY _row, setting, kind
 UNION ALL
 SELECT
-    _row, setting, NULL AS meant, NULL AS asked, NULL AS assumption,
+    _row, setting, NULL AS meant, NULL AS other_cards, NULL AS asked, NULL AS assumption,
     setting || ': names nothing; leave the column out (null) for any' AS refusal
 FROM _name_texts
 WHERE len(names) = 0;
 COMMENT ON MACRO TABLE given_names IS
-    'The meanings of the names in jobs (main.job_names), or the reason why one is refused: _row, setting, meant, asked (as written in the job), assumption and refusal. given: rows of job_entries; machines: rows of given_machines.';
+    'The meanings of the names in jobs (main.job_names), or the reason why one is refused: _row, setting, meant, other_cards (the rest of each family that a machine names instead of a card), asked (as written in the job), assumption and refusal. given: rows of job_entries; machines: rows of given_machines.';
 
 CREATE OR REPLACE MACRO job_constraints(names, most) AS {
     'gpu_id': {'wanted': names['gpu_id'], 'unwanted': names['not gpu_id']},
@@ -348,7 +553,8 @@ _job_maps AS (
         map_from_entries(list((setting, number)) FILTER (number IS NOT NULL)) AS number,
         map_from_entries(list((setting, meant)) FILTER (meant IS NOT NULL)) AS meant,
         map_from_entries(list((setting, asked)) FILTER (asked IS NOT NULL)) AS asked,
-        map_from_entries(list((setting, machines)) FILTER (machines IS NOT NULL)) AS machines,
+        map_from_entries(list((setting, machines)) FILTER (machines IS NOT NULL)) AS read_machines,
+        map_from_entries(list((setting, other_cards)) FILTER (other_cards IS NOT NULL)) AS other_cards,
         map_from_entries(
             list((if(starts_with(setting, 'exclude_'), 'not ', '') || s.constrains, meant))
             FILTER (s.constrains || meant::VARCHAR IS NOT NULL)
@@ -399,13 +605,20 @@ _job_filled AS (
             WHEN tokens * epochs > c.p['long_job_tokens'] THEN 'long_job_deadline_hours'
             ELSE 'deadline_hours'
         END] AS default_max_hours,
-        n.number, n.meant, n.asked, n.machines, job_constraints(n.names, n.most) AS constraints,
+        n.number, n.meant, n.asked, flatten(list_transform(
+            ['quote', 'own'],
+            lambda s: asked_machines(s, n.read_machines[s], n.meant[s], n.other_cards[s], w.watts)
+        )) AS machines,
+        job_constraints(n.names, n.most) AS constraints,
         coalesce(n.meant['country'], n.meant['exclude_country']) AS _place_countries,
         coalesce(n.meant['kind'], [s.p['kind']]) AS price_kinds,
         n.assumption, u.ignored AS _ignored,
         list_filter([
             u.refusal, n.refusal,
-            CASE WHEN n.meant['model'] IS NULL THEN 'name a model; main.models lists them' END,
+            'own ' || list_filter(machines, lambda q: q.usd IS NULL)[1].text || ': the power of '
+            || list_filter(machines, lambda q: q.usd IS NULL)[1].gpu_id
+            || ' is not known; give the price of its electricity in USD per GPU-hour',
+            CASE WHEN n.meant['model'] IS NULL THEN 'name a model; gpufare models lists them' END,
             CASE WHEN tokens IS NULL THEN 'give tokens, or examples and tokens_per_example, above 0' END,
             CASE
                 WHEN tokens * epochs > 1e17
@@ -428,6 +641,7 @@ _job_filled AS (
     CROSS JOIN _job_unknown AS u
     CROSS JOIN setting_defaults() AS s
     CROSS JOIN default_parameters() AS c
+    CROSS JOIN (SELECT map_from_entries(list((gpu_id, tdp_w::DOUBLE))) AS watts FROM main.gpus) AS w
 )
 
 SELECT
@@ -442,16 +656,11 @@ SELECT
     j.meant['training_precision'][1] AS training_precision, j.meant['quantization'][1] AS quantization,
     coalesce(j.gpus, greatest(
         j.defaults['gpus']::INTEGER, j.min_gpus,
-        list_max(list_transform(
-            flatten(map_values(j.machines)), lambda q: try_cast(q.gpus AS INTEGER)
-        ))
+        list_max(list_transform(j.machines, lambda q: q.gpus))
     )) AS max_gpus,
     j.min_gpus, try_cast(j.number['max_nodes'] AS INTEGER) AS max_nodes,
     j.constraints, j.asked, j.price_kinds, j.number['max_usd'] AS max_usd,
-    list_concat(
-        asked_machines('quote', j.machines['quote'], j.meant['quote']),
-        asked_machines('own', j.machines['own'], j.meant['own'])
-    ) AS machines,
+    j.machines,
     coalesce(j.max_hours, j.default_max_hours) AS max_hours,
     j.max_hours IS NOT NULL AS deadline_is_strict,
     coalesce(j.number['min_fit_probability'], d.min_fit_probability) AS min_fit_probability,

@@ -1,28 +1,48 @@
 -- Whether a job fits on a GPU, the parts of the memory it needs, and two GPUs side by side.
 
-CREATE OR REPLACE MACRO one_gpu(wanted) AS (
+CREATE OR REPLACE MACRO gpu_readings(wanted) AS TABLE
+WITH _gpu_wanted AS (
+    SELECT name_key(wanted) AS key, short_key('gpu', name_key(wanted)) AS base_key
+),
+
+_gpu_found AS (
     SELECT
-        CASE
-            WHEN len(_meant) = 1 THEN _meant[1]
-            WHEN len(_meant) > 1
-                THEN error(wanted || ' is several GPUs: name one of ' || array_to_string(_meant[:12], ', ')
-                    || CASE WHEN len(_meant) > 12 THEN ', ...' ELSE '' END)
-            WHEN name_key(wanted) <> '' THEN error(
-                'no gpu ' || wanted || nearest_names_text(_nearest, 'gpus')
-            )
-            ELSE error('name a GPU; main.gpus lists them')
-        END
-    FROM (
-        SELECT
-            any_value(meanings) FILTER (key = name_key(wanted)) AS _meant,
-            arg_max(name, jaro_winkler_similarity(key, name_key(wanted)), 3)
-                FILTER (is_near_name(key, name_key(wanted))) AS _nearest
-        FROM main.job_names
-        WHERE setting = 'gpu'
-    )
+        coalesce(
+            any_value(n.meanings) FILTER (n.key = w.key), any_value(n.meanings) FILTER (n.key = w.base_key)
+        ) AS meant,
+        arg_max(n.name, jaro_winkler_similarity(n.key, w.key), 3)
+            FILTER (is_near_name(n.key, w.key)) AS nearest,
+        w.key, w.base_key
+    FROM _gpu_wanted AS w
+    LEFT JOIN main.job_names AS n ON n.setting = 'gpu'
+    GROUP BY w.key, w.base_key
+),
+
+_gpu_cards AS (
+    SELECT f.*, cards_meant(o.cards, f.meant, f.base_key) AS family
+    FROM _gpu_found AS f
+    CROSS JOIN card_offers() AS o
+)
+
+SELECT
+    usual_card(family) AS gpu_id,
+    other_cards(family) AS other_cards,
+    CASE
+        WHEN gpu_id IS NOT NULL THEN NULL
+        WHEN len(meant) > 1 THEN several_models_text(wanted, family)
+        WHEN key <> '' THEN 'no gpu ' || wanted || nearest_names_text(nearest, 'gpus')
+        ELSE 'name a GPU; gpufare gpus lists them'
+    END AS refusal
+FROM _gpu_cards;
+COMMENT ON MACRO TABLE gpu_readings IS
+    'What a name that a job may use for a GPU (job_names) means where one card is wanted: gpu_id, other_cards (the rest of its family, those with the most offers first) and refusal. A gpu_id means that card alone; a family means its card that most current offers have (usual_card).';
+
+CREATE OR REPLACE MACRO one_gpu(wanted) AS (
+    SELECT CASE WHEN r.refusal IS NULL THEN r.gpu_id ELSE error(r.refusal) END
+    FROM gpu_readings(wanted) AS r
 );
 COMMENT ON FUNCTION one_gpu IS
-    'The gpu_id of a card, given any name that a job may use for the card (job_names): a gpu_id means that card alone, and a family of one card means that card. Raises an error that lists the cards of a larger family, or the names nearest to an unknown name.';
+    'The gpu_id of a card, given any name that a job may use for the card (gpu_readings). Raises an error that lists the cards of a family of several models, or the names nearest to an unknown name.';
 
 CREATE OR REPLACE MACRO planned_gpus(gpus) AS
     CASE
@@ -62,7 +82,7 @@ SELECT p.* EXCLUDE (job)
 FROM job_plans('_fits_jobs') AS p
 WHERE p.gpu_id = one_gpu(wanted_gpu) AND p.gpu_count = planned_gpus(gpus);
 COMMENT ON MACRO TABLE fits IS
-    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL) returns the job''s plan with the columns of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts shows how the memory adds up; largest_micro_batches gives the largest micro-batches that fit. Tokens per sequence and the rank of adapters default to the values in job_settings. Any names that jobs accept may be used (see job_names and, for the GPU, one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. No row is returned if the GPU''s specifications are incomplete, or if the job would need several machines and the planner does not combine machines with that GPU.';
+    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL) returns the job''s plan with the columns of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts shows how the memory adds up; largest_micro_batches gives the largest micro-batches that fit. Tokens per sequence and the rank of adapters default to the values in job_settings. Any names that jobs accept may be used (see job_names and, for the GPU, one_gpu); unknown names, a family of several models and numbers out of bounds raise an error. No row is returned if the GPU''s specifications are incomplete, or if the job would need several machines and the planner does not combine machines with that GPU.';
 
 CREATE OR REPLACE MACRO fits_on(wanted_gpu, gpus := 1, tokens_per_sequence := NULL) AS TABLE
 WITH _fits_on_jobs AS (
@@ -111,7 +131,7 @@ CROSS JOIN _fits_on_gpu AS g
 LEFT JOIN _fits_on_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id AND p.gpu_count = g.gpu_count
 ORDER BY j.params_billion, j.model, j.method;
 COMMENT ON MACRO TABLE fits_on IS
-    'Which models can be trained on a GPU, by method (full, and lora and qlora with the default rank)? fits_on(gpu, gpus := 1, tokens_per_sequence := NULL) returns one row per model and method: the verdict, P(fits), and the fastest plan on that number of GPUs. If tokens_per_sequence is null, the default of job_settings applies. Models whose context is shorter than the sequences are skipped. The GPU may be given by any name that jobs accept (one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. The query is fast if the file already contains the plans (grid_plans).';
+    'Which models can be trained on a GPU, by method (full, and lora and qlora with the default rank)? fits_on(gpu, gpus := 1, tokens_per_sequence := NULL) returns one row per model and method: the verdict, P(fits), and the fastest plan on that number of GPUs. If tokens_per_sequence is null, the default of job_settings applies. Models whose context is shorter than the sequences are skipped. The GPU may be given by any name that jobs accept (one_gpu); unknown names, a family of several models and numbers out of bounds raise an error. The query is fast if the file already contains the plans (grid_plans).';
 
 CREATE OR REPLACE MACRO memory_parts(plans) AS TABLE
 WITH _parts_plans AS (
@@ -244,4 +264,4 @@ JOIN duckdb_columns() AS c
 GROUP BY c.comment, c.column_name, c.column_index
 ORDER BY c.column_index;
 COMMENT ON MACRO TABLE compare_gpus IS
-    'Two GPUs side by side: compare_gpus(one, other) returns one row per column of gpu_compare that has a value for at least one of the two GPUs, with both values as text. A GPU may be given by any name that jobs accept (one_gpu); unknown names and families of several GPUs raise an error.';
+    'Two GPUs side by side: compare_gpus(one, other) returns one row per column of gpu_compare that has a value for at least one of the two GPUs, with both values as text. A GPU may be given by any name that jobs accept (one_gpu); unknown names and families of several models raise an error.';

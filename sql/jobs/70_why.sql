@@ -19,6 +19,10 @@ ORDER BY job, rank, place;
 COMMENT ON MACRO TABLE why_total IS
     'The parts of an answer''s cost, in USD, and their sum: job, rank, place, part and usd. The hours and prices behind the parts are in the answer''s row of cheapest_for. ranked: rows of cheapest_for.';
 
+CREATE OR REPLACE MACRO hits_all(names, lists) AS
+    len(list_filter(lists, lambda each: NOT list_has_any(each, names))) = 0;
+COMMENT ON FUNCTION hits_all IS 'True if each of the lists contains at least one of the names.';
+
 CREATE OR REPLACE MACRO why_not_for(jobs, plans, ranked) AS TABLE
 WITH _not_left AS (
     FROM query_table(plans)
@@ -47,7 +51,7 @@ _not_plans AS (
         ) AS counts,
         bool_or(coalesce(list_contains(j.evidences, p.evidence), j.evidences IS NULL)) AS has_evidence,
         arg_max(p.infeasible_reason, p.gpu_count) AS infeasible_reason,
-        arg_max(p.usable_memory_gib - p.memory_margin_gib, p.gpu_count) AS needed_gib,
+        min(p.usable_memory_gib - p.memory_margin_gib) AS needed_gib,
         any_value(p.usable_memory_gib) AS usable_memory_gib
     FROM query_table(jobs) AS j
     JOIN query_table(plans) AS p USING (job)
@@ -57,8 +61,17 @@ _not_plans AS (
 _not_offers AS (
     SELECT
         j.job, r.gpu_id, r.gpu_count, r.node_count, r.node_network_gbps, r.ram_gib, r.host_ram_gib,
-        is_rental_wanted(r, j) AND is_open_place(r, j)
-        AND r.node_count <= coalesce(j.max_nodes, r.node_count) AS is_asked_for,
+        list_transform(
+            list_filter(
+                list_concat(rental_misses(r, j), [
+                    CASE WHEN r.node_count > j.max_nodes THEN miss('max_nodes', r.node_count) END,
+                    CASE WHEN NOT is_open_place(r, j) THEN miss('sanctions', r.country) END
+                ]),
+                lambda each: each IS NOT NULL
+            ),
+            lambda each: each.setting
+        ) AS missed,
+        len(missed) = 0 AS is_asked_for,
         {
             'usd': (r.usd_per_hour / r.gpus_billed)::DOUBLE,
             'provider': r.provider, 'price_kind': r.price_kind, 'country': r.country
@@ -105,10 +118,33 @@ _not_sold AS (
         bool_or(o.is_asked_for) AS is_asked_for,
         bool_or(o.is_asked_for AND list_contains(p.counts, o.gpu_count)) AS is_sold_so,
         list(DISTINCT o.gpu_count ORDER BY o.gpu_count) FILTER (o.is_asked_for) AS sold_counts,
-        min(o.offer) AS cheapest
+        arg_min(o.offer, {'misses': len(o.missed), 'offer': o.offer}) AS cheapest,
+        list(DISTINCT o.missed) AS missed
     FROM _not_offers AS o
     LEFT JOIN _not_plans AS p USING (job, gpu_id)
     GROUP BY o.job, o.gpu_id
+),
+
+-- The constraints that rule out all offers: each alone or, if none does, several together.
+_not_ruled_out AS (
+    SELECT
+        job, gpu_id, list_sort(list_distinct(flatten(missed))) AS names,
+        list_filter(list_transform(names, lambda name: [name]), lambda one: hits_all(one, missed)) AS alone,
+        CASE
+            WHEN len(alone) > 0 THEN alone
+            -- Those that the others make superfluous are dropped.
+            ELSE [list_reduce( -- noqa: LT01
+                list_transform(names, lambda name: [name]),
+                lambda kept, one: CASE
+                    WHEN hits_all(list_filter(kept, lambda name: name <> one[1]), missed)
+                        THEN list_filter(kept, lambda name: name <> one[1])
+                    ELSE kept
+                END,
+                names
+            )]
+        END AS constraints
+    FROM _not_sold
+    WHERE NOT is_asked_for
 ),
 
 -- The candidate that comes closest to being an answer.
@@ -155,15 +191,20 @@ SELECT
     END AS reason,
     r.gpu_count, r.provider, p.infeasible_reason, p.needed_gib, p.usable_memory_gib, p.fit_probability,
     j.min_fit_probability, p.fits_from_gpus, j.max_gpus, p.counts, s.sold_counts, s.cheapest,
+    o.constraints,
+    list_transform(o.constraints, lambda names: list_transform(names, lambda name: CASE name
+        WHEN 'kind' THEN array_to_string(j.price_kinds, ', ') ELSE j.asked[name]
+    END)) AS asked,
     h.planned_gbps, h.network_gbps, h.planned_host_gib, h.host_gib,
     a.nearest
 FROM query_table(jobs) AS j
 CROSS JOIN main.gpus AS g
 LEFT JOIN _not_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id
 LEFT JOIN _not_sold AS s ON s.job = j.job AND s.gpu_id = g.gpu_id
+LEFT JOIN _not_ruled_out AS o ON o.job = j.job AND o.gpu_id = g.gpu_id
 LEFT JOIN _not_hosts AS h ON h.job = j.job AND h.gpu_id = g.gpu_id
 LEFT JOIN _not_answers AS a ON a.job = j.job AND a.gpu_id = g.gpu_id
 LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
 ORDER BY j.job, r.rank NULLS LAST, g.gpu_id;
 COMMENT ON MACRO TABLE why_not_for IS
-    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, thin_evidence, too_late, and the refusals of judged_costs (too_expensive, stops_before_the_end, mostly_unused, interrupted_too_often). Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the largest number of GPUs planned, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), and cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest rental, whether asked for or not). Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), and planned_host_gib and host_gib (host memory per machine, as planned and as offered). Facts about answers: nearest (reason, gpu_count, provider, total_usd, hours, share_used, interruptions, max_run_hours and max_hours of the candidate that comes closest to being an answer). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
+    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, thin_evidence, too_late, and the refusals of judged_costs (too_expensive, stops_before_the_end, mostly_unused, interrupted_too_often). Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the planned number of GPUs that comes closest, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest of the rentals that miss the fewest constraints), and, if all rentals miss one, constraints and asked: the constraints (columns of jobs, and sanctions: a country under sanctions that the job does not ask for) that rule out all rentals, as a list of sets, and their values as written in the job. Each rental misses a constraint of each set: the sets have one constraint each, or, if no single constraint rules out all rentals, there is one set of several. Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), and planned_host_gib and host_gib (host memory per machine, as planned and as offered). Facts about answers: nearest (reason, gpu_count, provider, total_usd, hours, share_used, interruptions, max_run_hours and max_hours of the candidate that comes closest to being an answer). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';

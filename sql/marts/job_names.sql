@@ -22,7 +22,10 @@ FROM (
         SELECT
             country,
             unnest(string_split(
-                concat_ws(';', country, name, other_names, CASE WHEN eu_member THEN 'eu' END), ';'
+                concat_ws(
+                    ';', country, name, other_names, CASE WHEN eu_member THEN 'eu;European Union' END,
+                    CASE WHEN renter_notice IS DISTINCT FROM 'sanctions' THEN replace(continent, '_', ' ') END
+                ), ';'
             )) AS name
         FROM main.countries
     )

@@ -80,7 +80,7 @@ def test_workloads_that_cannot_be_are_named_and_the_others_are_read(home: Home) 
     problems = [
         "line 2: skipped: 'llama-3.1-8b-lora-100m' is the name of a workload of the catalogue, which is used",
         "line 3: skipped: method: Input should be 'full', 'lora', 'qlora' or 'pretrain'",
-        "line 4: skipped: tokens: Value error, 'many' is not a number such as 100M",
+        "line 4: skipped: tokens: Value error, 'many' is not a number of tokens, such as 100M",
         "line 5: skipped: tokens: Field required",
         "line 6: skipped: tokens: Input should be greater than or equal to 1",
         "llama: skipped: model 'lama-3.1-8b' is not known: did you mean 'llama-3.1-8b'?",

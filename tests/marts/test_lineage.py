@@ -32,8 +32,8 @@ def test_tables_are_found_through_macros(lineage: Lineage) -> None:
         "plans": "workloads models gpus model_constants model_bands measured_runs recipe_settings "
         "recipe_memory recipe_work measured_sources job_settings",
         "cheapest_gpu_per_workload": "workloads plans rentals gpus cost_parameters models job_settings "
-        "job_names offers_latest",
-        "compare_gpus": "gpu_compare job_names",
+        "job_names offers_latest exchange_rates out_of_scope",
+        "compare_gpus": "gpu_compare job_names gpus offers_latest",
     }
     assert {name: lineage.tables_read(name) for name in read} == {
         name: set(tables.split()) for name, tables in read.items()

@@ -148,17 +148,18 @@ def test_an_unknown_name_is_refused_with_the_nearest(published: duckdb.DuckDBPyC
 def test_short_questions_take_the_names_that_jobs_take_and_refuse_others(
     published: duckdb.DuckDBPyConnection,
 ) -> None:
-    query = "SELECT one_gpu('RTX 4090'), planned_gpus(64), sequence_tokens(1), sequence_tokens(NULL)"
-    assert published.execute(query).fetchall() == [("rtx-4090", 64, 1, None)]
+    query = """SELECT one_gpu('RTX 4090'), one_gpu('H100'), planned_gpus(64), sequence_tokens(1),
+        sequence_tokens(NULL)"""
+    assert published.execute(query).fetchall() == [("rtx-4090", "h100-sxm-80gb", 64, 1, None)]
     counts = "plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs, not for "
     refused = {
         "one_gpu('rtx-9999')": "no gpu rtx-9999; the nearest are rtx$",
         "one_gpu('l40x')": "no gpu l40x; the nearest are l40, l40s, l40g$",
-        "one_gpu('zzz')": "no gpu zzz; main.gpus lists them",
-        "one_gpu('H100')": "H100 is several GPUs: name one of h100-",
-        "one_gpu('nvidia')": "nvidia is several GPUs: name one of .*, ...$",
-        "one_gpu(NULL)": "name a GPU; main.gpus lists them",
-        "one_gpu(' ')": "name a GPU; main.gpus lists them",
+        "one_gpu('zzz')": 'no gpu zzz; gpufare sql "FROM gpus" lists them',
+        "one_gpu('Hopper')": "Hopper is several models of GPU: name one of .*h100-",
+        "one_gpu('nvidia')": "nvidia is several models of GPU: name one of .*, ...$",
+        "one_gpu(NULL)": 'name a GPU; gpufare sql "FROM gpus" lists them',
+        "one_gpu(' ')": 'name a GPU; gpufare sql "FROM gpus" lists them',
         "planned_gpus(3)": f"{counts}3",
         "planned_gpus(128)": f"{counts}128",
         "planned_gpus(NULL)": f"{counts}null",

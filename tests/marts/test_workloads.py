@@ -66,7 +66,7 @@ def test_a_wrong_workload_is_refused(tmp_path: Path) -> None:
             "tokens is 1e\\+06, but its examples and epochs give",
         ),
         ("dora", "tokens: 1M", "method"),
-        ("full", "tokens: many", "not a number such as 100M"),
+        ("full", "tokens: many", "not a number of tokens, such as 100M"),
         ("full", "tokens: 1M\n    colour: red", "colour"),
     ):
         path = write(tmp_path, SCENARIO.format(method=method, counts=counts))

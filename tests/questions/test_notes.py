@@ -90,9 +90,9 @@ def test_sources_that_are_not_asked_are_named_with_the_reason(market: Path, tmp_
     with case(market, ["FROM offers_latest"]) as connection:
         assert replayed_sources(connection) == {"f_saved"}
         keys = {"B_KEY": "b", "C_KEY": "c", "C_SECRET": "s"}
-        assert note(connection) == "not asked because of their terms: b_terms, c_terms (see gpufare sources)"
+        assert note(connection) == "not asked: b_terms, c_terms (their terms); see gpufare sources"
         assert note(connection, **keys | {"C_SECRET": " "}) == (
-            "not asked because of their terms: c_terms (see gpufare sources)"
+            "not asked: c_terms (their terms); see gpufare sources"
         )
         assert note(connection, **keys) is None
         home.permissions.parent.mkdir(parents=True)

@@ -95,8 +95,8 @@ def test_a_session_plans_what_the_planner_reads_and_nothing_twice(
 def test_a_job_or_file_that_macros_refuse_is_an_error_in_one_line(prices: gpufare.Prices) -> None:
     session = prices._session()
     wrong: dict[str, dict[str, Any]] = {
-        "no model no-such; main.models lists them; or give its config.json, or add it with "
-        "`gpufare model add CONFIG`": {"model": "no-such"},
+        "no model no-such; gpufare models lists them; or give its config.json, or add it with "
+        "gpufare model add CONFIG": {"model": "no-such"},
         "gpus must be a whole number, not 1.6": {"gpus": 1.6},
         "max_usd must be a number; true is not a number": {"max_usd": True},
     }

@@ -14,10 +14,19 @@ import yaml
 from pipeline.cli.printing import show
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError
-from pipeline.questions.reasons import percent_text, unranked_text, why_not_text
-from pipeline.questions.tables import CHEAPEST, for_people, gpus_paid
+from pipeline.questions.reasons import percent_text, unranked_text, why_not_text, worse_text
+from pipeline.questions.tables import CHEAPEST, table_for_people
 from pipeline.questions.why import Explanation, age_of_newest, why_not_sentences
-from pipeline.questions.words import changed, command_line, explained, picks, total_parts, way_text
+from pipeline.questions.words import (
+    change_text,
+    changed,
+    command_line,
+    departure,
+    explained,
+    picks,
+    total_parts,
+    way_text,
+)
 from pipeline.warehouse.query import Result
 
 GOLDEN: dict[str, Any] = yaml.safe_load(
@@ -43,8 +52,7 @@ def result_of(row: dict[str, Any]) -> Result:
 def test_an_answer_is_explained_in_whole_sentences() -> None:
     for case in ({"row": {}}, *GOLDEN["otherwise"]):
         sentences = [(GOLDEN["told"] | case)[name] for name in GOLDEN["told"]]
-        row, is_after = row_of("answer", **case["row"]), case.get("after_picks", False)
-        told = explained(row, case.get("replayed", ()), after_picks=is_after)
+        told = explained(row_of("answer", **case["row"]), case.get("replayed", ()))
         assert told == [sentence for sentence in sentences if sentence], case["row"]
 
 
@@ -76,8 +84,22 @@ def test_each_reason_why_a_gpu_is_not_the_answer() -> None:
     codes = GOLDEN["infeasible"]
     assert {code: said(reason="does_not_fit", infeasible_reason=code) for code in codes} == codes
     nowhere = GOLDEN["why_not"]["cheapest"] | {"country": None}
-    assert said(reason="not_offered_so", cheapest=nowhere).endswith("at Vast.ai (on-demand)")
-    unknown = dict.fromkeys(("fit_probability", "cheapest", "host_gib", "counts", "sold_counts"))
+    out: dict[str, Any] = {"reason": "not_offered_so", "cheapest": nowhere}
+    # What is nowhere may be where it is asked for.
+    assert said(**out).startswith("not known to be sold in the EU, and not sold at spot prices; ")
+    assert said(**out).endswith("at Vast.ai (on-demand, country not stated)")
+    nearest = "the nearest offer is $1.23 per GPU-hour at Vast.ai (on-demand)"
+    for names, asked, sold in GOLDEN["ruled_out"]:
+        text = said(**out, constraints=[names], asked=[asked])
+        assert sold in text
+        asks_place = {"country", "exclude_country", "continent"} & set(names)
+        assert asks_place or text == f"not sold {sold}; {nearest}"
+    close = {"reason": "does_not_fit", "usable_memory_gib": 23.5}
+    assert said(**close, needed_gib=23.56).startswith("0.1 GiB short")
+    assert said(**close, needed_gib=23.52) == "0.02 GiB short per GPU (needs 23.52, 23.50 usable)"
+    unknown = dict.fromkeys(
+        ("fit_probability", "cheapest", "host_gib", "counts", "sold_counts", "constraints", "asked")
+    )
     assert said(**unknown, reason="no_price") == reasons["no_price"]
 
 
@@ -98,20 +120,32 @@ def test_why_another_gpu_is_not_the_answer() -> None:
         best = {"rank": rank, "total_usd": Decimal(10), "hours": 5.0}
         return why_not_sentences(Explanation(best, Result((), (), []), list(cards), 9))
 
-    other = {"gpu_id": "l4", "rank": 3, "reason": "ranked", "detail": "2 of it at A", "hours": 1234.5}
+    other = {
+        "gpu_id": "l4", "rank": 3, "reason": "ranked", "detail": "too slow", "gpu_count": 2, "provider": "A",
+        "hours": 1234.5, "total_usd": Decimal("7.25"),
+    }  # fmt: skip
     assert said() == []
     assert said(other | {"rank": 2}) == ["l4 is this answer (rank 2 of 9)."]
     assert said(other | {"rank": 1}, rank=1) == ["l4 is the answer (rank 1 of 9)."]
+    assert said(other | {"rank": 1}) == [
+        "l4: ranked before rank 2. Rank 1 of 9: 2 of it at A, $7.25 ($2.75 less), 1,234.5 hours."
+    ]
     for usd, more in (("12.5", "$2.50 more"), ("10", "$0.00 more"), ("7.25", "$2.75 less")):
         assert said(other | {"total_usd": Decimal(usd)}) == [
-            f"l4 has rank 3 of 9: 2 of it at A costs ${Decimal(usd):,.2f}, {more}, and takes 1,234.5 hours "
-            "against 5.0."
+            f"l4: too slow. Rank 3 of 9: 2 of it at A, ${Decimal(usd):,.2f} ({more}), 1,234.5 hours."
         ]
     out = {"gpu_id": "l4", "rank": None, "reason": "no_price", "detail": "no price"}
     assert said(out, {"gpu_id": "a"}, {"gpu_id": "b"}) == [
-        "l4 is not in the ranking: no price.",
+        "l4 is not ranked: no price.",
         "The other cards of that name did no better: a, b.",
     ]
+
+
+def test_what_makes_an_answer_worse_than_another() -> None:
+    for changes, reason in GOLDEN["worse"]:
+        objective = {name: changes[name] for name in changes if name == "objective"}
+        row, best = row_of("worse_answer", **objective), row_of("worse_answer", **changes, rank=1)
+        assert worse_text(row, best) == reason
 
 
 def test_a_fit_is_told_in_sentences() -> None:
@@ -136,10 +170,10 @@ def test_a_job_changes_as_an_answer_would_have_it() -> None:
     assert but(job, exclude_country="US") == {"model": "m", "tokens": 1e6, "gpu": "h100"}
     assert but(job, gpu="l4", assumed_sizes="true") == job.settings | {"gpu": "l4", "assumed_sizes": True}
     exact, few = Job(model="m", gpus=64, min_gpus=64), Job(model="m", gpus=4, min_gpus=2)
-    assert but(exact, min_gpus="16") == {"model": "m", "gpus": "16", "min_gpus": "16"}
-    assert but(few, min_gpus="1") == {"model": "m", "gpus": 4, "min_gpus": "1"}
-    assert but(few, min_gpus="1", gpus="8") == {"model": "m", "gpus": "8", "min_gpus": "1"}
-    assert but(Job(model="m", min_gpus=2), min_gpus="1") == {"model": "m", "min_gpus": "1"}
+    assert but(exact, min_gpus="16") == {"model": "m", "gpus": 16, "min_gpus": 16}
+    assert but(few, min_gpus="1") == {"model": "m", "gpus": 4, "min_gpus": 1}
+    assert but(few, min_gpus="1", gpus="8") == {"model": "m", "gpus": 8, "min_gpus": 1}
+    assert but(Job(model="m", min_gpus=2), min_gpus="1") == {"model": "m", "min_gpus": 1}
 
 
 def test_a_job_as_the_words_of_a_command() -> None:
@@ -152,6 +186,22 @@ def test_a_job_as_the_words_of_a_command() -> None:
     assert way_text({"gpu_count": 2, "gpu": "L4", "price_kind": "own", "provider": "own"}) == (
         "2 x L4 of your own"
     )
+
+
+def test_changes_are_told_with_their_options() -> None:
+    for settings, method, names, nearest, asked, said in GOLDEN["changes"]:
+        row = {"constraints": names, "nearest": nearest, "asked": asked}
+        assert change_text(Job(**settings), method, row) == said
+
+
+def test_ways_are_told_from_the_same_training_to_a_run_that_may_fail() -> None:
+    job = Job(max_usd=1, exclude_country="us", method="full", seq_len=4096)
+    ways = [
+        departure(job, {"constraints": names, "nearest": ["1"] * len(names)})
+        for names in GOLDEN["departures"]
+    ]
+    assert ways == sorted(ways)
+    assert len(set(ways)) == len(ways) - 2
 
 
 def test_a_setting_that_no_job_has_is_refused() -> None:
@@ -173,12 +223,17 @@ def test_values_of_a_job_are_those_that_macros_take() -> None:
 def test_the_table_shows_paid_idle_gpus_the_country_and_probabilities() -> None:
     def cells(**changes: Any) -> dict[str, Any]:
         answer = result_of(row_of("answer", **changes))
-        return next(for_people(answer, CHEAPEST, gpu_count=gpus_paid).dicts())
+        return next(table_for_people(answer).dicts())
 
     usual = cells()
     assert len(usual) == len(CHEAPEST)
-    assert (usual["count"], usual["in"], usual["P(fits)"]) == ("8", "DE", "over 99%")
-    assert cells(gpus_billed=104)["count"] == "8 of 104"
+    assert (usual["rank"], usual["GPU"]) == (" 1 cheapest", "8 x H100 SXM 80 GB")
+    assert (usual["provider"], usual["in"], usual["P(fits)"]) == ("Example", "DE", "over 99%")
+    other = cells(gpus_billed=104, country=None, tier_class="marketplace", rank=26, pick=None)
+    assert (other["rank"], other["GPU"]) == ("26", "8 of 104 x H100 SXM 80 GB")
+    assert (other["provider"], other["in"]) == ("Example, private", "?")
+    two, three = ["best_value", "safest"], ["cheapest", "best_value", "safest"]
+    assert [cells(pick=pick)["rank"] for pick in (two, three)] == [" 1 value+safest", " 1 all three"]
 
 
 def test_csv_has_plain_decimals(capsys: pytest.CaptureFixture[str]) -> None:
