@@ -1,12 +1,12 @@
 """docs/reference/commands.md: every command with its arguments and options."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import click
 
 from docs.generate.markdown import code, table, text
-from pipeline.cli.main import main
+from pipeline.cli.main import GROUPS, main
 
 INTRODUCTION = """# Commands
 
@@ -20,11 +20,14 @@ numbers.
 
 def page() -> str:
     """Return the page."""
-    return "\n".join([INTRODUCTION, *_sections(main, "gpufare")])
+    own = {name: main.get_command(click.Context(main), name) for names in GROUPS.values() for name in names}
+    return "\n".join([INTRODUCTION, *_sections(own, "gpufare")])
 
 
-def _sections(group: click.Group, path: str) -> Iterator[str]:
-    for name, command in sorted(group.commands.items()):
+def _sections(commands: Mapping[str, click.Command | None], path: str) -> Iterator[str]:
+    for name, command in sorted(commands.items()):
+        if command is None:
+            raise LookupError(f"{path} has no command {name}")
         whole = f"{path} {name}"
         context = click.Context(command, info_name=whole)
         yield f"## {whole}\n"
@@ -36,7 +39,7 @@ def _sections(group: click.Group, path: str) -> Iterator[str]:
             yield table(["option", "meaning"], ([code(names), text(meaning)] for names, meaning in options))
             yield ""
         if isinstance(command, click.Group):
-            yield from _sections(command, whole)
+            yield from _sections(command.commands, whole)
 
 
 def _paragraphs(help_text: str) -> Iterator[str]:

@@ -52,6 +52,7 @@ GROUPS = {
         "compare": "questions",
         "history": "questions",
         "watch": "questions",
+        "mcp": "assistant",
     },
     "Prices and names": {"prices": "market", "gpus": "market", "models": "market"},
     "Every day": {

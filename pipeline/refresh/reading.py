@@ -26,14 +26,12 @@ from pipeline.contracts.offer import Built
 from pipeline.contracts.rates import ExchangeRates, Rate
 from pipeline.gates.reviews import NO_REVIEWS, Reviews
 from pipeline.gates.thresholds import THRESHOLDS
+from pipeline.home.processes import environment_without_keys, limit_memory
 from pipeline.offers.build import build_offers
 from pipeline.parsing.printable import printable
 from pipeline.sources import source_module
 
 _T = TypeVar("_T")
-
-_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "LANG", "LC_ALL", "TZ")
-"""The variables that the process gets, besides those of Python itself."""
 
 
 class ReadingStoppedError(GpufareError):
@@ -117,10 +115,9 @@ class _Process:
         self.owner = os.getpid()
         self._connection, theirs = Pipe()
         with theirs:
-            names = (name for name in os.environ if name in _PASSED_ON or name.startswith("PYTHON"))
             self._process = subprocess.Popen(  # noqa: S603 - our own module
                 [sys.executable, "-P", "-m", __name__, f"{theirs.fileno()}", f"{THRESHOLDS.read_memory_mib}"],
-                env={name: os.environ[name] for name in names},
+                env=environment_without_keys(),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # an interrupt from the terminal is for the one that waits
@@ -191,14 +188,6 @@ def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[b
         return False, None if isinstance(changed.__cause__, MemoryError) else str(changed)
 
 
-def _limit_memory(limit_bytes: int) -> None:
-    """Limit the memory of this process, on systems that can."""
-    import resource
-
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
-
-
 if __name__ == "__main__":
-    _limit_memory(int(sys.argv[2]) * 2**20)
+    limit_memory(int(sys.argv[2]) * 2**20)
     _serve(Connection(int(sys.argv[1])))

@@ -61,10 +61,12 @@ class Stream:
 
 @contextmanager
 def reader(
-    published: Path, *, writes_files: bool = False, threads: int | None = None
+    published: Path, *, writes_files: bool = False, threads: int | None = None, spills: bool = True
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Connect to the current published file: read-only, without access to a network and, unless the caller
     writes files, without access to other files. ``threads``: how many DuckDB uses, by default one per core.
+    Unless the connection ``spills`` to the folder for temporary files, a query that needs more memory than the
+    limit fails.
 
     The file is attached to an in-memory database, so that a process that opens the file again gets the newest
     one. Raises NotPublishedError and DamagedError.
@@ -83,6 +85,8 @@ def reader(
             ) from error
         if threads is not None:
             connection.execute(f"SET threads = {threads}")
+        if not spills:
+            connection.execute("SET temp_directory = ''")
         if not writes_files:
             connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")

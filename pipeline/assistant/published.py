@@ -1,0 +1,83 @@
+"""The newest published file, kept open between questions."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, date, datetime
+from threading import Timer
+
+from pipeline.contracts.errors import GpufareError
+from pipeline.home.paths import Home
+from pipeline.questions.job import JobError
+from pipeline.questions.prices import prices_of
+from pipeline.questions.session import Session
+from pipeline.warehouse.query import NotPublishedError, age_note
+
+
+def today() -> date:
+    """Return the current day (UTC)."""
+    return datetime.now(UTC).date()
+
+
+MOST_SECONDS = 60
+"""The most time for a question about a job; the slowest plans take a few seconds."""
+
+
+class Published:
+    """The published file of a home, open until another one is published. Not thread-safe."""
+
+    def __init__(self, home: Home, most_seconds: float = MOST_SECONDS) -> None:
+        self.home = home
+        self.most_seconds = most_seconds
+        self._open = ExitStack()
+        self._file: tuple[int, int, int] | None = None
+        self._session: Session | None = None
+
+    def session(self) -> Session:
+        """Return a session on the newest published file. Raises NotPublishedError and DamagedError."""
+        try:
+            found = self.home.published.stat()
+        except OSError as error:
+            self.close()
+            raise NotPublishedError(
+                "nothing is published yet: run `gpufare refresh`, or `gpufare demo` for sample prices, with "
+                "the same GPUFARE_HOME as this server"
+            ) from error
+        file = (found.st_ino, found.st_mtime_ns, found.st_size)
+        if self._session is None or file != self._file:
+            self.close()
+            self._session = Session(self._open.enter_context(prices_of(self.home, None, today())))
+            self._file = file
+        return self._session
+
+    @contextmanager
+    def in_time(self) -> Iterator[None]:
+        """Interrupt what the block asks of the file after MOST_SECONDS. Raises JobError if that happened."""
+        interrupted: list[bool] = []
+
+        def interrupt() -> None:
+            if self._session is not None:
+                interrupted.append(True)
+                self._session.connection.interrupt()
+
+        timer = Timer(self.most_seconds, interrupt)
+        timer.start()
+        try:
+            yield
+        except GpufareError as error:
+            if interrupted:
+                raise JobError(
+                    f"this took more than {self.most_seconds:g} s and was stopped: constrain the job"
+                ) from error
+            raise
+        finally:
+            timer.cancel()
+
+    def age_notes(self) -> list[str]:
+        """Return a note on the age of the prices, if they are old."""
+        note = age_note(self.session().connection, self.home, today())
+        return [note] if note else []
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        self._open.close()
+        self._session = None
