@@ -65,8 +65,7 @@ def reader(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Connect to the current published file: read-only, without access to a network and, unless the caller
     writes files, without access to other files. ``threads``: how many DuckDB uses, by default one per core.
-    Unless the connection ``spills`` to the folder for temporary files, a query that needs more memory than the
-    limit fails.
+    Unless the connection ``spills`` to the folder for temporary files, a query beyond the memory limit fails.
 
     The file is attached to an in-memory database, so that a process that opens the file again gets the newest
     one. Raises NotPublishedError and DamagedError.
