@@ -159,7 +159,8 @@ class Prices:
         """List each model and method with its fit on ``gpus`` cards of type ``gpu``, for sequences of
         ``seq_len`` tokens (by default, a job's default). Raises JobError for an unknown GPU."""
         session = self._session()
-        return Answer(fitting.fits_on(session, gpu, gpus, seq_len), fitting.family_notes(session, gpu))
+        found = fitting.fits_on(session, gpu, gpus, seq_len)
+        return Answer(found, [*fitting.largest_that_fit(found), *fitting.family_notes(session, gpu)])
 
     def explain(
         self,

@@ -23,9 +23,8 @@ def lines_of(columns: list[Column], rows: list[list[str]], terminal_cells: int) 
     """Return the lines of a table no wider than the terminal: if it does not fit, headings are broken and the
     widest text is narrowed."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    unbroken = sum(column.whole + len(GAP) for column in columns)
+    has_room = sum(column.whole + len(GAP) for column in columns) <= terminal_cells + len(GAP)
     for column in columns:
-        has_room = unbroken <= terminal_cells + len(GAP)
         heading = column.heading if has_room else broken(column.heading, column.least)
         table.add_column(
             Text(heading, overflow="fold"),
@@ -41,8 +40,9 @@ def lines_of(columns: list[Column], rows: list[list[str]], terminal_cells: int) 
                 for cell, column in zip(row, columns, strict=False)
             )
         )
-    # The last column is padded, too.
-    console = Console(width=terminal_cells + 1, force_terminal=is_styled(), highlight=False)
+    # Rich measures the last column with a padding that it does not print.
+    cells = terminal_cells + 1 if has_room else terminal_cells
+    console = Console(width=cells, force_terminal=is_styled(), highlight=False)
     with console.capture() as written:
         console.print(table)
     return [line.rstrip() for line in written.get().splitlines()]
