@@ -10,7 +10,7 @@ import click
 from pipeline.cli.completion import names_of
 from pipeline.cli.job_options import OF_PRICES, with_options
 from pipeline.cli.parameters import FORMAT
-from pipeline.cli.questions import NO_ANSWER, NOT_BELOW, not_asked
+from pipeline.cli.questions import NO_ANSWER, NOT_BELOW, not_asked, rows_on_screen
 from pipeline.cli.questions import prices as published_prices
 from pipeline.cli.terminal import say, tell
 from pipeline.offers.money import price_text
@@ -27,12 +27,18 @@ GPUS = (
 MODELS = ("model", "params_billion", "active_billion", "max_context", "licence", "hf_id")
 """Columns of tables for people, most important first; csv and json give all columns."""
 
+AROUND_PRICES = 9
+"""Lines of a screen besides prices and their notes: the command, two of headings, two of hidden columns, how
+many more there are, two of the prices' age, and the next prompt."""
+
 
 @click.command()
 @click.argument("gpu", nargs=-1, shell_complete=names_of("gpu"))
 @with_options(*OF_PRICES)
 @click.option("--history", "daily", is_flag=True, help="Show the lowest price on each day on record.")
-@click.option("--limit", type=click.IntRange(min=1), help="Rows to show; by default, all.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Rows to show; by default, all, or as many as fit the screen."
+)
 @click.option(
     "--below",
     help="Check whether the cheapest price is below this many US dollars per GPU-hour, for use in cron.",
@@ -80,14 +86,19 @@ def _show_prices(
     if form != "table":
         show(found if limit is None else found.first(limit), form)
         return
+    notes, missing = gpu_prices.price_notes(found, asked), not_asked(session)
     if "day" in found.columns:
         _show_daily(found)
     else:
         some = found if asked["asked"].get("gpu") else gpu_prices.cheapest_of_each(found)
-        show(prices_for_people(some if limit is None else some.first(limit)), form)
-    for line in gpu_prices.price_notes(found, asked):
+        rows = limit or rows_on_screen([*notes, *missing], AROUND_PRICES)
+        shown = prices_for_people(some if rows is None else some.first(rows))
+        show(shown, form)
+        if more := len(some.rows) - len(shown.rows):
+            say(f"{more:,} more with --limit {len(some.rows)}")
+    for line in notes:
         tell(line)
-    for line in not_asked(session):
+    for line in missing:
         say(line)
 
 

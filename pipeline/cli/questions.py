@@ -201,9 +201,16 @@ def not_asked(session: "Session") -> list[str]:
 
 
 def _rows_that_fit(others: Sequence[str]) -> int:
-    """Return the number of rows that a table may have so that it fits the screen below ``others``."""
+    """Return the number of rows that a ranking may have so that it fits the screen below ``others``."""
+    rows = rows_on_screen(others, AROUND_ROWS)
+    return ROWS if rows is None else min(ROWS, rows)
+
+
+def rows_on_screen(others: Sequence[str], around: int) -> int | None:
+    """Return the number of rows that fit the screen beside ``others`` and ``around`` more lines, or None for
+    a pipe or a file."""
     lines = height()
-    return ROWS if lines is None else min(ROWS, lines - _lines_taken(others) - AROUND_ROWS)
+    return None if lines is None else lines - _lines_taken(others) - around
 
 
 def _lines_taken(texts: Sequence[str]) -> int:

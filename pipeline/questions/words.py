@@ -292,18 +292,14 @@ def _machine_hours(row: Mapping[str, Any]) -> str:
     return text
 
 
-def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[str]:
+def machine_lines(job: Job, session: Session, shown: int) -> list[str]:
     """Return the ranks of a job's quotes and own machines, or why they are not ranked; machines among the
     first ``shown`` answers are skipped. Raises JobError."""
     if job["quote"] is None and job["own"] is None:
         return []
     rows = session.machine_ranks(job)
     (asked,) = session.ask(f"FROM {JOBS}").dicts()
-    ranks = [
-        _machine(asked | row)
-        for row in rows
-        if row["rank"] is None or (shown is not None and row["rank"] > shown)
-    ]
+    ranks = [_machine(asked | row) for row in rows if row["rank"] is None or row["rank"] > shown]
     return [*filter(None, map(_reading, asked["machines"])), *ranks]
 
 
