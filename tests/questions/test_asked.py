@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +39,8 @@ ROWS_READ = 60
 IN_ONE_STEP = 36
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _opened_once(prices: python.Prices) -> Iterator[None]:
-    """The command asks the file that Python has open: a job is planned once for all faces."""
-    opened = prices._session()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.questions.prices.prices_of", lambda *_: nullcontext(opened.connection))
-        patch.setattr("pipeline.questions.session.Session", lambda _: opened)
-        yield
-
-
 class OpenInPython(Published):
-    """The file that Python has open, for the tools."""
+    """The file that Python has open: a job is planned once for both faces."""
 
     def __init__(self, home: Home, prices: python.Prices) -> None:
         super().__init__(home)
