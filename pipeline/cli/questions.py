@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pipeline.questions.fit import Fit
     from pipeline.questions.job import Job
     from pipeline.questions.session import Session
+    from pipeline.questions.summary import Told
+    from pipeline.questions.why import Explanation
     from pipeline.warehouse.query import Result
 
 ROWS, LEAST_ROWS = 10, 3
@@ -109,16 +111,16 @@ def cheapest(day: datetime | None, limit: int | None, every: str | None, form: s
 
     with question(settings, day.date() if day else None, with_age=form != "table") as (job, session):
         found = session.with_picks(job, limit or ROWS, foreseen(job) if form == "table" else ())
-        machines = machine_lines(job, session, limit or ROWS)
         if not found.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
+            machines = machine_lines(job, session, limit or ROWS)
             raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
         runs = RUNS_PER_YEAR[every] if every else None
         if form == "table":
-            _show_ranking(session, job, found, limit, machines, runs, is_newest=day is None)
+            _show_ranking(session, job, found, limit, runs, is_newest=day is None)
         else:
             show(with_year(found.first(limit or ROWS), runs) if runs else found.first(limit or ROWS), form)
-            for line in machines:
+            for line in machine_lines(job, session, limit or ROWS):
                 say(line)
 
 
@@ -127,7 +129,6 @@ def _show_ranking(
     job: "Job",
     found: "Result",
     limit: int | None,
-    machines: Sequence[str],
     runs_per_year: int | None,
     *,
     is_newest: bool,
@@ -135,61 +136,43 @@ def _show_ranking(
     """Print a ranking that fits the screen: what was asked, the picks, as many further ranks as fit, and what
     to know before renting."""
     from pipeline.cli.printing import table_lines
-    from pipeline.questions.alternatives import advice
-    from pipeline.questions.summary import picks_first, price_warnings, title
+    from pipeline.questions.summary import picks_first, title, told_beside
     from pipeline.questions.tables import ranking_for_people
-    from pipeline.questions.words import assumptions, interruptions_text, told_first, wait_lines
 
     rows = list(found.dicts())
-    first = told_first(rows)
-    spot = [f"Rank {first['rank']}: {interruptions_text(first)}"] if first["price_kind"] == "spot" else []
-    told = [
-        *wait_lines(first),
-        *spot,
-        *_recurring(session, job, rows, runs_per_year),
-        *machines,
-        *advice(session, job, rows, beside_table=True),
-        *price_warnings(session, rows),
-    ]
+    asked = title(job, rows[0])
+    told = told_beside(session, job, rows, limit or ROWS, runs_per_year)
     notes = _notes(session, rows) if is_newest else []
-    asked = title(job, first)
     # What matters least gives way if the screen is too small for the picks.
-    for line in assumptions(first, briefly=True):
-        if _rows_that_fit([asked, "", *told, line, *notes]) >= LEAST_ROWS:
-            told.append(line)
-    shown = picks_first(rows)[: limit or max(LEAST_ROWS, _rows_that_fit([asked, "", *told, *notes]))]
+    given = sorted({line.weight for line in (*told, *notes)}, reverse=True)
+    for weight in given:
+        if _rows_that_fit([asked, "", *(line.text for line in (*told, *notes))]) >= LEAST_ROWS or not weight:
+            break
+        told, notes = ([line for line in lines if line.weight < weight] for lines in (told, notes))
+    room = max(LEAST_ROWS, _rows_that_fit([asked, "", *(line.text for line in (*told, *notes))]))
     tell(asked)
-    for line in table_lines(ranking_for_people(found, shown)):
-        click.echo(line)
+    for text in table_lines(ranking_for_people(found, picks_first(rows)[: limit or room])):
+        click.echo(text)
     tell()
     for line in told:
-        tell(line)
+        tell(line.text)
     for line in notes:
-        say(line)
+        say(line.text)
 
 
-def _recurring(
-    session: "Session", job: "Job", rows: Sequence[dict[str, Any]], runs_per_year: int | None
-) -> list[str]:
-    if runs_per_year is None:
-        return []
-    from pipeline.questions.recurring import kept_machine, recurring_lines
-
-    return recurring_lines(rows, kept_machine(session, job, runs_per_year), runs_per_year)
-
-
-def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return notes on sources that are not asked, on the user's own runs, and on the prices' age."""
+def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> "list[Told]":
+    """Return notes on the user's own runs, on sources that are not asked, and on the prices' age."""
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note
+    from pipeline.questions.summary import Told
     from pipeline.warehouse.query import age_note
 
     notes = (
-        own_runs_note(paths.home(), rows),
-        not_asked_note(session.connection, paths.home(), os.environ),
-        age_note(session.connection, paths.home(), today()),
+        (own_runs_note(paths.home(), rows), 2),
+        (not_asked_note(session.connection, paths.home(), os.environ), 3),
+        (age_note(session.connection, paths.home(), today()), 0),
     )
-    return [note for note in notes if note]
+    return [Told(note, weight) for note, weight in notes if note]
 
 
 def _rows_that_fit(others: Sequence[str]) -> int:
@@ -206,38 +189,66 @@ def _rows_that_fit(others: Sequence[str]) -> int:
 @click.option(
     "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="Rank of the answer to explain."
 )
-@click.option("--not-gpu", metavar="NAME", help="Explain why this GPU or family of GPUs is not the answer.")
+@click.option(
+    "--not-gpu",
+    metavar="NAME",
+    shell_complete=names_of("gpu"),
+    help="Explain why this GPU or family of GPUs is not the answer.",
+)
+@click.argument("term", required=False)
 @FORMAT
-def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
-    """Explain what a job costs, part by part, and why another GPU is not the answer."""
-    from pipeline.cli.printing import show, show_object
-    from pipeline.questions.sources_behind import replayed_sources
-    from pipeline.questions.tables import for_people
-    from pipeline.questions.why import explain as explanation_of
-    from pipeline.questions.why import why_not_sentences
-    from pipeline.questions.words import explained
+def explain(rank: int, not_gpu: str | None, term: str | None, form: str, **settings: Any) -> None:
+    """Explain what a job costs, part by part, and why another GPU is not the answer.
 
-    with question(settings) as (job, session):
+    With TERM instead of a job, explain a word of an answer: a heading such as "P(fits)" or hours, a value
+    such as spot, an option, or a cost parameter.
+    """
+    from pipeline.cli.printing import show, show_object
+    from pipeline.questions.why import explain as explanation_of
+
+    if term is not None:
+        _explain_term(term, settings)
+        return
+    with question(settings, with_age=form != "table") as (job, session):
         found = explanation_of(session, job, rank, not_gpu)
         if form == "json":
             show_object({**found.row, "parts": list(found.parts.dicts()), "why_not": found.why_not})
         elif form == "table":
-            if found.why_not:
-                for line in why_not_sentences(found):
-                    tell(line)
-                tell()
-            for line in explained(found.row, replayed_sources(session.connection)):
-                tell(line)
-            tell()
-            # If rounded to cents, the parts would not add up.
-            parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
-            show(parts, form, in_lines=("how",))
-            if found.machines:
-                tell()
-            for line in found.machines:
-                tell(line)
+            _show_explanation(session, found)
         else:
             show(found.parts, form)
+
+
+def _explain_term(term: str, settings: dict[str, Any]) -> None:
+    from pipeline.questions.tables import HEADINGS
+    from pipeline.questions.terms import meanings
+
+    if any(value not in (None, ()) for value in settings.values()):
+        raise click.UsageError("give either a TERM or a job, not both")
+    for line in meanings(term, HEADINGS):
+        tell(line)
+
+
+def _show_explanation(session: "Session", found: "Explanation") -> None:
+    """Print why a GPU is not the answer, if that was asked, or else the answer and the parts of its cost."""
+    from pipeline.cli.printing import show
+    from pipeline.questions.sources_behind import replayed_sources
+    from pipeline.questions.tables import for_people
+    from pipeline.questions.why import why_not_sentences
+    from pipeline.questions.words import cost_text, explained
+
+    if found.why_not:
+        for line in (*why_not_sentences(found), f"Rank {found.row['rank']}: {cost_text(found.row)}."):
+            tell(line)
+        return
+    for line in explained(found.row, replayed_sources(session.connection)):
+        tell(line)
+    tell()
+    # If rounded to cents, the parts would not add up.
+    parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
+    show(parts, "table", in_lines=("how",))
+    for line in found.machines:
+        tell(line)
 
 
 PARTS = ("part", "usd", "how")
