@@ -172,10 +172,7 @@ ASKED = (
 
 @pytest.mark.parametrize("options", ASKED)
 def test_an_answer_fits_the_screen_with_the_picks_on_top(options: tuple[str, ...], sample_home: Home) -> None:
-    environment = {HOME_VARIABLE: str(sample_home.root), "COLUMNS": "80", "LINES": "24"}
-    asked = CliRunner().invoke(main, [*QLORA, *options], env=environment)
-    assert asked.exit_code == 0, asked.output
-    shown = asked.output.splitlines()
+    shown = screen(*QLORA, *options, columns=80, lines=24, home=sample_home.root)
     assert len(shown) <= 24 - 2  # the command above, the prompt below
     assert shown[0].startswith("llama-3.1-8b ")
     heading = next(place for place, line in enumerate(shown) if line.startswith("rank "))
