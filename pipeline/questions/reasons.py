@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from pipeline.offers.money import price_text
-from pipeline.questions.numbers import number_text
+from pipeline.questions.numbers import number_text, price_text
 
 INFEASIBLE = {
     "unsupported_architecture": "current frameworks no longer support this architecture",

@@ -6,9 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
-from pipeline.questions.numbers import number_text
+from pipeline.questions.numbers import number_text, price_text
 from pipeline.questions.reasons import kind_text, percent_text
 from pipeline.questions.summary import pick_text
 from pipeline.questions.words import owner_text

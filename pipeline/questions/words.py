@@ -12,9 +12,8 @@ from pipeline.catalog.job_settings import job_settings, recipe_settings
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.home.csv_rows import read_csv
 from pipeline.home.paths import CATALOG_DIR
-from pipeline.offers.money import price_text
 from pipeline.questions.job import Job
-from pipeline.questions.numbers import number_text
+from pipeline.questions.numbers import number_text, price_text
 from pipeline.questions.reasons import kind_text, percent_text, unranked_text
 from pipeline.questions.session import JOBS, Session
 from pipeline.warehouse.replays import observed_day
