@@ -138,7 +138,7 @@ class Prices:
             session.cheapest(asked) if limit is None else session.with_picks(asked, limit, foreseen(asked))
         )
         result = found if limit is None else found.first(limit)
-        notes = [*machine_lines(asked, session, limit), *self._notes(session)]
+        notes = [*machine_lines(asked, session, limit or 0), *self._notes(session)]
         if not result.rows:
             notes.insert(0, nothing_fits(asked, session))
         rows = list(found.dicts())
@@ -159,7 +159,8 @@ class Prices:
         """List each model and method with its fit on ``gpus`` cards of type ``gpu``, for sequences of
         ``seq_len`` tokens (by default, a job's default). Raises JobError for an unknown GPU."""
         session = self._session()
-        return Answer(fitting.fits_on(session, gpu, gpus, seq_len), fitting.family_notes(session, gpu))
+        found = fitting.fits_on(session, gpu, gpus, seq_len)
+        return Answer(found, [*fitting.largest_that_fit(found), *fitting.family_notes(session, gpu)])
 
     def explain(
         self,

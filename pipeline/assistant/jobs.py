@@ -63,7 +63,7 @@ def _picks(published: Published, job: Job) -> Answer:
         extra=[*alternatives(session, job, rows), *explained(told, replayed)[1 : -1 - len(taken)]],
         end=[
             *picks(rows)[len({row["rank"] for row, _ in named if row["pick"]}) :],
-            *machine_lines(job, session),
+            *machine_lines(job, session, 0),
             *taken,
             f"Command: {command}",
             *published.age_notes(),

@@ -3,16 +3,21 @@
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli.completion import names_of
 from pipeline.cli.job_options import OF_PRICES, with_options
 from pipeline.cli.parameters import FORMAT
+from pipeline.cli.questions import NO_ANSWER, NOT_BELOW, not_asked, rows_on_screen
 from pipeline.cli.questions import prices as published_prices
-from pipeline.cli.terminal import tell
+from pipeline.cli.terminal import say, tell
+from pipeline.questions.numbers import price_text
 from pipeline.warehouse.query import Result
+
+if TYPE_CHECKING:
+    from pipeline.questions.session import Session
 
 DAILY = ("gpu_id", "price_kind", "usd_per_gpu_hour", "lowest", "highest", "history", "source")
 GPUS = (
@@ -22,37 +27,88 @@ GPUS = (
 MODELS = ("model", "params_billion", "active_billion", "max_context", "licence", "hf_id")
 """Columns of tables for people, most important first; csv and json give all columns."""
 
+AROUND_PRICES = 9
+"""Lines of a screen besides prices and their notes: the command, two of headings, two of hidden columns, how
+many more there are, two of the prices' age, and the next prompt."""
+
 
 @click.command()
 @click.argument("gpu", nargs=-1, shell_complete=names_of("gpu"))
 @with_options(*OF_PRICES)
 @click.option("--history", "daily", is_flag=True, help="Show the lowest price on each day on record.")
-@click.option("--limit", type=click.IntRange(min=1), help="Rows to show; by default, all.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Rows to show; by default, all, or as many as fit the screen."
+)
+@click.option(
+    "--below",
+    help="Check whether the cheapest price is below this many US dollars per GPU-hour, for use in cron.",
+)
 @FORMAT
-def prices(gpu: tuple[str, ...], daily: bool, limit: int | None, form: str, **constraints: Any) -> None:
+def prices(
+    gpu: tuple[str, ...], daily: bool, limit: int | None, below: str | None, form: str, **constraints: Any
+) -> None:
     """Show prices in dollars per GPU-hour, by card and provider, cheapest first.
 
     GPU is a card or a family of cards, such as rtx-4090, h100 or hopper. Without a GPU, the cheapest price of
     each card is shown. Prices are on demand, unless --kind says otherwise.
+
+    With --below, the exit code is 0 if the cheapest price is below the limit, 3 if it is not, and 4 if there
+    is no price; --max-age-days excludes old prices.
     """
+    from pipeline.questions import gpu_prices
+    from pipeline.questions.job import number
+
+    if daily and below is not None:
+        raise click.UsageError("--below looks at today's prices: leave out --history")
+    below_usd = None if below is None else number("below", below, "USD")
+    with published_prices() as session:
+        ask = gpu_prices.daily_prices if daily else gpu_prices.prices
+        found, asked = ask(session, {"gpu": gpu, **constraints})
+        if found.rows:
+            _show_prices(session, found, asked, limit, form)
+        elif below_usd is None:
+            raise click.ClickException(gpu_prices.no_price_text(asked))
+        else:
+            say(gpu_prices.no_price_text(asked))
+            raise click.exceptions.Exit(NO_ANSWER)
+        is_below = below_usd is None or _is_below(found, below_usd)
+    if not is_below:
+        raise click.exceptions.Exit(NOT_BELOW)
+
+
+def _show_prices(
+    session: "Session", found: Result, asked: dict[str, Any], limit: int | None, form: str
+) -> None:
     from pipeline.cli.printing import show
     from pipeline.questions import gpu_prices
     from pipeline.questions.tables import prices_for_people
 
-    with published_prices() as session:
-        ask = gpu_prices.daily_prices if daily else gpu_prices.prices
-        found, asked = ask(session, {"gpu": gpu, **constraints})
-        if not found.rows:
-            raise click.ClickException(gpu_prices.no_price_text(asked))
-        if form != "table":
-            show(found if limit is None else found.first(limit), form)
-        elif daily:
-            _show_daily(found)
-        else:
-            some = found if gpu else gpu_prices.cheapest_of_each(found)
-            show(prices_for_people(some if limit is None else some.first(limit)), form)
-        for line in gpu_prices.price_notes(found, asked) if form == "table" else ():
-            tell(line)
+    if form != "table":
+        show(found if limit is None else found.first(limit), form)
+        return
+    notes, missing = gpu_prices.price_notes(found, asked), not_asked(session)
+    if "day" in found.columns:
+        _show_daily(found)
+    else:
+        some = found if asked["asked"].get("gpu") else gpu_prices.cheapest_of_each(found)
+        rows = limit or rows_on_screen([*notes, *missing], AROUND_PRICES)
+        shown = prices_for_people(some if rows is None else some.first(rows))
+        show(shown, form)
+        if more := len(some.rows) - len(shown.rows):
+            say(f"{more:,} more with --limit {len(some.rows)}")
+    for line in notes:
+        tell(line)
+    for line in missing:
+        say(line)
+
+
+def _is_below(found: Result, below_usd: float) -> bool:
+    """Print whether the cheapest price is below a limit in US dollars per GPU-hour; return True if it is."""
+    cheapest_usd = next(found.dicts())["usd_per_gpu_hour"]
+    is_below = float(cheapest_usd) < below_usd
+    is_or_not = "below" if is_below else "not below"
+    say(f"The cheapest price is ${price_text(cheapest_usd)} per GPU-hour, {is_or_not} ${below_usd:,.2f}.")
+    return is_below
 
 
 def _show_daily(found: Result) -> None:
@@ -72,7 +128,8 @@ def _show_daily(found: Result) -> None:
     )
     show(for_people(lined, DAILY, price_kind=OF_OFFERS["price_kind"]), "table")
     days = sorted({row["day"] for row in found.dicts()})
-    tell(f"{len(days)} days on record, {days[0]} to {days[-1]}; a line has those with a price.")
+    count = "1 day" if len(days) == 1 else f"{len(days)} days"
+    tell(f"{count} on record, {days[0]} to {days[-1]}; a line has those with a price.")
 
 
 def _with_line(days: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -213,16 +213,17 @@ def _show_table(
     return bool(begin)
 
 
-def table_lines(answer: Result) -> list[str]:
-    """Return the lines of a table, headings first: as many columns as fit the terminal, all in a pipe."""
+def table_lines(answer: Result, *, in_lines: Collection[str] = (), always: int = 1) -> list[str]:
+    """Return the lines of a table, headings first: as many columns as fit the terminal, all in a pipe.
+    ``in_lines`` and ``always``: as for ``show``."""
     rows = [[cell_text(value) for value in row] for row in answer.rows]
-    columns, terminal_cells = _measured(answer, rows, ()), width()
+    columns, terminal_cells = _measured(answer, rows, in_lines), width()
     if terminal_cells is None:
         lines = [[column.heading for column in columns], *rows]
         return [GAP.join(map(_padded, row, columns)).rstrip() for row in lines]
     from pipeline.cli.terminal_table import lines_of
 
-    return lines_of(columns[: _fitting(columns, terminal_cells, 1)], rows, terminal_cells)
+    return lines_of(columns[: _fitting(columns, terminal_cells, always)], rows, terminal_cells)
 
 
 def _measured(answer: Result | Stream, rows: list[list[str]], in_lines: Collection[str]) -> list[Column]:

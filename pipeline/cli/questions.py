@@ -34,6 +34,9 @@ ROWS, LEAST_ROWS = 10, 3
 AROUND_ROWS = 3
 """Lines of a screen besides rows and sentences: the command, the headings, and the next prompt."""
 
+AROUND_TEXT = 2
+"""Lines of a screen besides an answer: the command and the next prompt."""
+
 NOT_BELOW, NO_ANSWER = 3, 4
 """Exit codes of `gpufare watch` for a job that costs at least the limit, and for a job that no offer can run;
 1 and 2 are errors."""
@@ -113,8 +116,8 @@ def cheapest(day: datetime | None, limit: int | None, every: str | None, form: s
         found = session.with_picks(job, limit or ROWS, foreseen(job) if form == "table" else ())
         if not found.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
-            machines = machine_lines(job, session, limit or ROWS)
-            raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
+            reasons = [nothing_fits(job, session, of_day), *machine_lines(job, session, limit or ROWS)]
+            raise click.ClickException("\n".join([*reasons, *([] if day else not_asked(session))]))
         runs = RUNS_PER_YEAR[every] if every else None
         if form == "table":
             _show_ranking(session, job, found, limit, runs, is_newest=day is None)
@@ -163,28 +166,48 @@ def _show_ranking(
 def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> "list[Told]":
     """Return notes on the user's own runs, on sources that are not asked, and on the prices' age."""
     from pipeline.questions.own_runs import own_runs_note
-    from pipeline.questions.sources_behind import not_asked_note
     from pipeline.questions.summary import Told
     from pipeline.warehouse.query import age_note
 
-    notes = (
-        (own_runs_note(paths.home(), rows), 2),
-        (not_asked_note(session.connection, paths.home(), os.environ), 3),
-        (age_note(session.connection, paths.home(), today()), 0),
-    )
-    return [Told(note, weight) for note, weight in notes if note]
+    runs, age = own_runs_note(paths.home(), rows), age_note(session.connection, paths.home(), today())
+    told = [Told(runs, 2) if runs else None, *(Told(note, 3) for note in not_asked(session))]
+    return [note for note in (*told, Told(age, 0) if age else None) if note]
+
+
+def not_asked(session: "Session") -> list[str]:
+    """Return the note on the sources that are not asked, if there are any."""
+    from pipeline.questions.sources_behind import not_asked_note
+
+    note = not_asked_note(session.connection, paths.home(), os.environ)
+    return [note] if note else []
 
 
 def _rows_that_fit(others: Sequence[str]) -> int:
-    """Return the number of rows that a table may have so that it fits the screen below ``others``."""
+    """Return the number of rows that a ranking may have so that it fits the screen below ``others``."""
+    rows = rows_on_screen(others, AROUND_ROWS)
+    return ROWS if rows is None else min(ROWS, rows)
+
+
+def rows_on_screen(others: Sequence[str], around: int) -> int | None:
+    """Return the number of rows that fit the screen beside ``others`` and ``around`` more lines, or None for
+    a pipe or a file."""
     lines = height()
-    if lines is None:
-        return ROWS
-    taken = sum(wrapped(line, width()).count("\n") + 1 for line in others)
-    return min(ROWS, lines - taken - AROUND_ROWS)
+    return None if lines is None else lines - _lines_taken(others) - around
+
+
+def _lines_taken(texts: Sequence[str]) -> int:
+    """Return the number of lines that texts take on the terminal."""
+    return sum(wrapped(text, width()).count("\n") + 1 for text in texts)
+
+
+def _fits_screen(texts: Sequence[str]) -> bool:
+    """Return True if texts fit the screen below the command and above the next prompt."""
+    lines = height()
+    return lines is None or _lines_taken(texts) + AROUND_TEXT <= lines
 
 
 @click.command()
+@click.argument("term", required=False)
 @with_options(*JOB)
 @click.option(
     "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="Rank of the answer to explain."
@@ -197,11 +220,11 @@ def _rows_that_fit(others: Sequence[str]) -> int:
 )
 @click.argument("term", required=False)
 @FORMAT
-def explain(rank: int, not_gpu: str | None, term: str | None, form: str, **settings: Any) -> None:
-    """Explain what a job costs, part by part, and why another GPU is not the answer.
+def explain(term: str | None, rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
+    """Explain what a job costs, part by part, and why another GPU is not the answer; or what a TERM means.
 
-    With TERM instead of a job, explain a word of an answer: a heading such as "P(fits)" or hours, a value
-    such as spot, an option, or a cost parameter.
+    TERM is a word of an answer: a heading such as "P(fits)" or hours, a value such as spot, an option, or a
+    cost parameter.
     """
     from pipeline.cli.printing import show, show_object
     from pipeline.questions.why import explain as explanation_of
@@ -223,31 +246,33 @@ def _explain_term(term: str, settings: dict[str, Any]) -> None:
     from pipeline.questions.tables import HEADINGS
     from pipeline.questions.terms import meanings
 
-    if any(value not in (None, ()) for value in settings.values()):
-        raise click.UsageError("give either a TERM or a job, not both")
+    if given := [name for name, value in settings.items() if value not in (None, ())]:
+        raise click.UsageError(f"explain takes a TERM or a job: leave out {term} or --{given[0]}")
     for line in meanings(term, HEADINGS):
         tell(line)
 
 
 def _show_explanation(session: "Session", found: "Explanation") -> None:
-    """Print why a GPU is not the answer, if that was asked, or else the answer and the parts of its cost."""
-    from pipeline.cli.printing import show
+    """Print why a GPU is not the answer, if that was asked; otherwise an explanation that fits the screen: if
+    it must, the assumptions give way, then the plan."""
+    from pipeline.cli.printing import table_lines
     from pipeline.questions.sources_behind import replayed_sources
     from pipeline.questions.tables import for_people
     from pipeline.questions.why import why_not_sentences
-    from pipeline.questions.words import cost_text, explained
+    from pipeline.questions.words import assumptions, cost_text, explained, plan_text
 
     if found.why_not:
         for line in (*why_not_sentences(found), f"Rank {found.row['rank']}: {cost_text(found.row)}."):
             tell(line)
         return
-    for line in explained(found.row, replayed_sources(session.connection)):
-        tell(line)
-    tell()
     # If rounded to cents, the parts would not add up.
     parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
-    show(parts, "table", in_lines=("how",))
-    for line in found.machines:
+    below = ["", *table_lines(parts, in_lines=("how",)), *found.machines]
+    told = explained(found.row, replayed_sources(session.connection))
+    for line in (*assumptions(found.row)[::-1], plan_text(found.row)):
+        if not _fits_screen([*told, *below]):
+            told.remove(line)
+    for line in (*told, *below):
         tell(line)
 
 
@@ -257,13 +282,12 @@ HISTORY = (
 )  # fmt: skip
 FACTS = (
     "job_total_usd", "job_hours", "job_gpu_count", "job_provider", "job_tokens_per_second",
-    "job_fit_probability", "memory_gb", "bandwidth_gb_s", "bf16_dense_tflops", "gemm_bf16_measured_tflops",
-    "fp8_dense_tflops",
-    "nvlink_gb_s", "year", "on_demand_usd_per_gpu_hour", "on_demand_provider", "spot_usd_per_gpu_hour",
-    "spot_provider", "reserved_usd_per_gpu_hour", "providers", "reference_tokens_per_second",
-    "reference_tokens_per_usd",
+    "job_fit_probability", "on_demand_usd_per_gpu_hour", "on_demand_provider", "spot_usd_per_gpu_hour",
+    "spot_provider", "reserved_usd_per_gpu_hour", "providers", "memory_gb", "bandwidth_gb_s",
+    "bf16_dense_tflops", "gemm_bf16_measured_tflops", "fp8_dense_tflops", "nvlink_gb_s", "year",
+    "reference_tokens_per_second", "reference_tokens_per_usd",
 )  # fmt: skip
-"""The facts of two cards that a table for people compares."""
+"""The facts of two cards that a table for people compares, most important first."""
 
 MICRO_BATCHES = ("checkpointing", "micro_batch", "memory_gib", "fit_probability", "tokens_per_second")
 FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability", "tokens_per_second")
@@ -379,6 +403,7 @@ def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> b
 
 def _show_fits_on(found: "Result", gpu: str, gpus: int, form: str) -> None:
     from pipeline.cli.printing import show
+    from pipeline.questions.fit import largest_that_fit
     from pipeline.questions.tables import for_people
 
     if form != "table":
@@ -393,6 +418,8 @@ def _show_fits_on(found: "Result", gpu: str, gpus: int, form: str) -> None:
         f"{len(fitting)} of {len(found.rows)} pairs of model and method fit on {gpus} x {gpu} with a "
         "probability of 90% or more; --format csv lists the others, too."
     )
+    for line in largest_that_fit(found):
+        tell(line)
 
 
 def _show_fit(found: "Fit", form: str) -> None:
@@ -429,15 +456,35 @@ def compare(one: str, other: str, form: str, **settings: Any) -> None:
     from pipeline.cli.printing import show
     from pipeline.questions.fit import compare as compared
     from pipeline.questions.fit import family_notes
+    from pipeline.warehouse.query import age_note
 
     job, given, left_out = job_of_work(settings) if _names_a_model(settings) else (None, None, [])
-    with prices(given, notes=left_out) as session:
+    with prices(given, with_age=False) as session:
         found = compared(session, one, other, job)
+        age = age_note(session.connection, paths.home(), today())
+        notes = [note for note in (*family_notes(session, one, other), *left_out, age) if note]
         if form == "table":
-            found = _compared_for_people(found, one, other)
-        show(found, form, in_lines=found.columns[:3], always=3)
-        for line in family_notes(session, one, other):
+            _show_compared(_compared_for_people(found, one, other), notes)
+        else:
+            show(found, form)
+        for line in notes:
             say(line)
+
+
+def _show_compared(found: "Result", notes: Sequence[str]) -> None:
+    """Print as many facts as fit the screen above ``notes``, the most important first."""
+    from pipeline.cli.printing import table_lines
+
+    def lines_of(facts: int) -> list[str]:
+        more = len(found.rows) - facts
+        left_out = [f"{more} facts more with --format record"] if more else []
+        return [*table_lines(found.first(facts), in_lines=found.columns[:3], always=3), *left_out]
+
+    shown = len(found.rows)
+    while shown > LEAST_ROWS and not _fits_screen([*lines_of(shown), *notes]):
+        shown -= 1
+    for line in lines_of(shown):
+        click.echo(line)
 
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
@@ -450,10 +497,12 @@ def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
             return percent_text(float(value))
         return _four_digits(value)
 
+    of_fact = {fact: (left, right, meaning) for fact, left, right, meaning in found.rows}
     rows = [
         (fact, shown(fact, left), shown(fact, right), meaning)
-        for fact, left, right, meaning in found.rows
-        if fact in FACTS
+        for fact in FACTS
+        if fact in of_fact
+        for left, right, meaning in [of_fact[fact]]
     ]
     return replace(found, columns=("fact", one, other, "meaning"), rows=rows)
 

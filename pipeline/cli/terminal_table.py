@@ -26,8 +26,8 @@ def lines_of(columns: list[Column], rows: list[list[str]], terminal_cells: int) 
     widest text is narrowed."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     unbroken = sum(max(column.least, min(column.whole, SHORT_TEXT)) + len(GAP) for column in columns)
+    has_room = unbroken <= terminal_cells + len(GAP)
     for column in columns:
-        has_room = unbroken <= terminal_cells + len(GAP)
         heading = column.heading if has_room else broken(column.heading, column.least)
         table.add_column(
             Text(heading, overflow="fold"),

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.reasons import MEMORY_PARTS, infeasible_text, percent_text
 from pipeline.questions.session import Session
-from pipeline.questions.words import assumed, family_text, needed_text
+from pipeline.questions.words import METHODS, assumed, family_text, needed_text
 from pipeline.warehouse.query import Result
 
 
@@ -48,10 +48,16 @@ class Fit:
                 f"The plan: micro-batch {plan['micro_batch']}, checkpointing "
                 f"{plan['checkpointing']}, sharding {plan['sharding']}; {plan['tokens_per_second']:,.0f} "
                 f"tokens/s ({plan['tokens_per_second_low']:,.0f} to {plan['tokens_per_second_high']:,.0f}), "
-                f"{plan['evidence']}.",
+                f"{plan['evidence']}{_without_bf16(plan)}.",
             ]
         line = assumed(json.loads(plan["assumptions"]), plan["method"], briefly=briefly)
         return [*lines, *([line] if line else []), *self.notes]
+
+
+def _without_bf16(plan: dict[str, Any]) -> str:
+    """Return that a plan trains in fp16, which a card without bf16 has to, if it was not asked for."""
+    is_assumed = "training_precision" in json.loads(plan["assumptions"])
+    return "; in fp16: the card has no bf16" if is_assumed and plan["training_precision"] == "fp16" else ""
 
 
 _PLAN = """
@@ -97,6 +103,21 @@ def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int | None = Non
     tokens = None if seq_len is None else whole("seq_len", seq_len, least=1)
     asked = [one_gpu(session, gpu), _planned(session, gpus), tokens]
     return session.ask("FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", asked)
+
+
+def largest_that_fit(found: Result) -> list[str]:
+    """Return the largest model that fits by method, in a sentence; ``found``: rows of ``fits_on``."""
+    largest = {row["method"]: row for row in _by_size(found) if row["verdict"] == "fits"}
+    texts = [
+        f"{name} {row['model']} ({row['params_billion']:.1f}B)"
+        for method, name in METHODS.items()
+        if (row := largest.get(method))
+    ]
+    return [f"The largest that fit: {', '.join(texts)}."] if texts else []
+
+
+def _by_size(found: Result) -> list[dict[str, Any]]:
+    return sorted(found.dicts(), key=lambda row: row["params_billion"])
 
 
 def _planned(session: Session, gpus: int) -> int:

@@ -48,11 +48,12 @@ def cheapest_of_each(prices: Result) -> Result:
 
 
 def price_notes(found: Result, asked: Mapping[str, Any]) -> list[str]:
-    """Return what to know about prices: what a company's own machine costs, if the cheapest is another's, and
-    which offers are skipped. ``found``: rows of ``gpu_prices`` or ``daily_prices``; ``asked``: the job."""
+    """Return what to know about prices: the cheapest, also of companies' own machines, and which offers are
+    skipped. ``found``: rows of ``gpu_prices`` or ``daily_prices``; ``asked``: the job."""
     lines = []
     if "tier_class" in found.columns:
         first, own = next(found.dicts()), _own_machine(found)
+        lines.append(f"The cheapest: {_price_text(first)}.")
         if own is None:
             lines.append("None of these is a company's own machine.")
         elif own != first:

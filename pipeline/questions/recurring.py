@@ -45,5 +45,15 @@ def recurring_lines(
         *lines,
         f"Kept all year: {way_text(kept)}, {terms}, ${kept['year_usd']:,.2f}. The runs use "
         f"{percent_text(kept['share_used'])} of it; used without a break, it costs "
-        f"${kept['least_run_usd']:,.2f} a run, against ${rented['total_usd']:,.2f}.",
+        f"${kept['least_run_usd']:,.2f} a run, against ${rented['total_usd']:,.2f}."
+        f"{_break_even(rented, kept, runs_per_year)}",
     ]
+
+
+def _break_even(rented: Mapping[str, Any], kept: Mapping[str, Any], runs_per_year: int) -> str:
+    """Return from how many runs a year on the kept machine costs less; empty if not even without a break."""
+    if kept["least_run_usd"] >= rented["total_usd"]:
+        return ""
+    runs = float(kept["year_usd"] / rented["total_usd"])
+    share = kept["share_used"] * runs / runs_per_year
+    return f" It pays from {runs:,.0f} runs a year, when they use {percent_text(share)} of it."

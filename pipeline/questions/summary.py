@@ -23,6 +23,7 @@ from pipeline.questions.words import (
     ties,
     told_first,
     wait_lines,
+    word,
 )
 
 _IN_TITLE = {"model", "method", "tokens", "examples", "tokens_per_example", "epochs", "kind", "max_hours"}
@@ -39,7 +40,7 @@ def title(job: Job, row: Mapping[str, Any]) -> str:
     if math.isfinite(row["max_hours"]):
         parts.append(f"within {_time(row['max_hours'])}")
     parts += [
-        f"{name.replace('_', ' ')} {'' if value is True else value}".rstrip()
+        f"{name.replace('_', ' ')} {'' if value is True else word(value)}".rstrip()
         for name, value in job.settings.items()
         if name not in _IN_TITLE and value is not False
     ]
@@ -47,7 +48,9 @@ def title(job: Job, row: Mapping[str, Any]) -> str:
 
 
 def _time(hours: float) -> str:
-    return f"{hours / 24:g} days" if hours >= MIN_HOURS_IN_DAYS else f"{hours:g} hours"
+    if hours >= MIN_HOURS_IN_DAYS:
+        return f"{hours / 24:g} days"
+    return f"{hours:g} hour{'' if hours == 1 else 's'}"
 
 
 def pick_text(row: Mapping[str, Any]) -> str:

@@ -295,18 +295,14 @@ def _machine_hours(row: Mapping[str, Any]) -> str:
     return text
 
 
-def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[str]:
+def machine_lines(job: Job, session: Session, shown: int) -> list[str]:
     """Return the ranks of a job's quotes and own machines, or why they are not ranked; machines among the
     first ``shown`` answers are skipped. Raises JobError."""
     if job["quote"] is None and job["own"] is None:
         return []
     rows = session.machine_ranks(job)
     (asked,) = session.ask(f"FROM {JOBS}").dicts()
-    ranks = [
-        _machine(asked | row)
-        for row in rows
-        if row["rank"] is None or (shown is not None and row["rank"] > shown)
-    ]
+    ranks = [_machine(asked | row) for row in rows if row["rank"] is None or row["rank"] > shown]
     return [*filter(None, map(_reading, asked["machines"])), *ranks]
 
 
@@ -360,7 +356,7 @@ def change_text(job: Job, method: str, row: Mapping[str, Any]) -> str:
     kept = "the frozen weights" if method in ADAPTER_METHODS else "optimizer state and weights"
     changes = []
     for name, nearest, asked in parts:
-        facts = {"nearest": nearest, "asked": asked if job[name] is None else _word(job[name]), "kept": kept}
+        facts = {"nearest": nearest, "asked": asked if job[name] is None else word(job[name]), "kept": kept}
         changes.append(_change_of(job, name, facts, changed(job, row)))
     return " and ".join(changes)
 
@@ -437,10 +433,11 @@ def command_line(job: Job, command: str = "cheapest") -> list[str]:
 def _option(name: str, value: Any) -> list[str]:
     """Return the words that give a setting on the command line."""
     option = job_settings()[name].option
-    return [option] if value is True else [option, _word(value)]
+    return [option] if value is True else [option, word(value)]
 
 
-def _word(value: Any) -> str:
+def word(value: Any) -> str:
+    """Return the value of a setting as one writes it on the command line."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -460,7 +457,7 @@ def explained(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[st
 
     ``replayed`` lists the sources whose prices come from saved pages and could pass for live ones."""
     trust = _trust(row, replayed, cautions(row))
-    return [_cost(row), *wait_lines(row), _plan(row), *assumptions(row), trust]
+    return [_cost(row), *wait_lines(row), plan_text(row), *assumptions(row), trust]
 
 
 def _cost(row: Mapping[str, Any]) -> str:
@@ -535,7 +532,8 @@ def needed_text(plan: Mapping[str, Any], digits: int) -> str:
     return f"{needed:.{digits}f} of {usable:.{digits}f} GiB per GPU{smallest}"
 
 
-def _plan(row: Mapping[str, Any]) -> str:
+def plan_text(row: Mapping[str, Any]) -> str:
+    """Return the memory, probability to fit, settings and speed of an answer's plan in a sentence."""
     kept = "frozen weights" if row["method"] in ADAPTER_METHODS else "training state"
     offload = f", its {kept} in host memory" if row["offload"] else ""
     return (
@@ -555,7 +553,7 @@ _IN_WORDS = {
 """Assumed values as people write them; other values are shown as they are."""
 
 
-_BRIEFLY = ("model", "method", "lora_rank", "stack", "is_packed", "seq_len", "unused_settings")
+_BRIEFLY = ("model", "method", "lora_rank", "unquantized", "stack", "is_packed", "seq_len", "unused_settings")
 """The assumptions that a short line lists."""
 
 
