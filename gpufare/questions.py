@@ -186,7 +186,7 @@ class Prices:
         if not found.rows:
             return Answer(found, [nothing_fits(asked, session)])
         notes = (why.HISTORY_LEAVES_OUT, why.age_of_newest(found, _today()))
-        return Answer(found, [*notes, *self._notes(session)])
+        return Answer(found, notes)
 
     def watch(self, /, *, below: float, config: str | Path | None = None, **job: Any) -> dict[str, Any]:
         """Compare a job's lowest cost with ``below`` US dollars. Return ``below`` (True if the job

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 GAP = "  "
 
+SHORT_TEXT = 36
+"""Characters of a text for which headings are broken before the text is cut."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -13,7 +13,7 @@ from pipeline.cli.parameters import FORMAT
 from pipeline.cli.questions import NO_ANSWER, NOT_BELOW, not_asked, rows_on_screen
 from pipeline.cli.questions import prices as published_prices
 from pipeline.cli.terminal import say, tell
-from pipeline.offers.money import price_text
+from pipeline.questions.numbers import price_text
 from pipeline.warehouse.query import Result
 
 if TYPE_CHECKING:

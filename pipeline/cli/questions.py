@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.questions.fit import Fit
     from pipeline.questions.job import Job
     from pipeline.questions.session import Session
+    from pipeline.questions.summary import Told
     from pipeline.questions.why import Explanation
     from pipeline.warehouse.query import Result
 
@@ -113,17 +114,16 @@ def cheapest(day: datetime | None, limit: int | None, every: str | None, form: s
 
     with question(settings, day.date() if day else None, with_age=form != "table") as (job, session):
         found = session.with_picks(job, limit or ROWS, foreseen(job) if form == "table" else ())
-        machines = machine_lines(job, session, limit or ROWS)
         if not found.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
-            reasons = [nothing_fits(job, session, of_day), *machines]
+            reasons = [nothing_fits(job, session, of_day), *machine_lines(job, session, limit or ROWS)]
             raise click.ClickException("\n".join([*reasons, *([] if day else not_asked(session))]))
         runs = RUNS_PER_YEAR[every] if every else None
         if form == "table":
-            _show_ranking(session, job, found, limit, machines, runs, is_newest=day is None)
+            _show_ranking(session, job, found, limit, runs, is_newest=day is None)
         else:
             show(with_year(found.first(limit or ROWS), runs) if runs else found.first(limit or ROWS), form)
-            for line in machines:
+            for line in machine_lines(job, session, limit or ROWS):
                 say(line)
 
 
@@ -132,7 +132,6 @@ def _show_ranking(
     job: "Job",
     found: "Result",
     limit: int | None,
-    machines: Sequence[str],
     runs_per_year: int | None,
     *,
     is_newest: bool,
@@ -140,56 +139,39 @@ def _show_ranking(
     """Print a ranking that fits the screen: what was asked, the picks, as many further ranks as fit, and what
     to know before renting."""
     from pipeline.cli.printing import table_lines
-    from pipeline.questions.alternatives import advice
-    from pipeline.questions.summary import picks_first, price_warnings, title
+    from pipeline.questions.summary import picks_first, title, told_beside
     from pipeline.questions.tables import ranking_for_people
-    from pipeline.questions.words import assumptions, interruptions_text, told_first, wait_lines
 
     rows = list(found.dicts())
-    first = told_first(rows)
-    spot = [f"Rank {first['rank']}: {interruptions_text(first)}"] if first["price_kind"] == "spot" else []
-    told = [
-        *wait_lines(first),
-        *spot,
-        *_recurring(session, job, rows, runs_per_year),
-        *machines,
-        *advice(session, job, rows, beside_table=True),
-        *price_warnings(session, rows),
-    ]
+    asked = title(job, rows[0])
+    told = told_beside(session, job, rows, limit or ROWS, runs_per_year)
     notes = _notes(session, rows) if is_newest else []
-    asked = title(job, first)
     # What matters least gives way if the screen is too small for the picks.
-    for line in assumptions(first, briefly=True):
-        if _rows_that_fit([asked, "", *told, line, *notes]) >= LEAST_ROWS:
-            told.append(line)
-    shown = picks_first(rows)[: limit or max(LEAST_ROWS, _rows_that_fit([asked, "", *told, *notes]))]
+    given = sorted({line.weight for line in (*told, *notes)}, reverse=True)
+    for weight in given:
+        if _rows_that_fit([asked, "", *(line.text for line in (*told, *notes))]) >= LEAST_ROWS or not weight:
+            break
+        told, notes = ([line for line in lines if line.weight < weight] for lines in (told, notes))
+    room = max(LEAST_ROWS, _rows_that_fit([asked, "", *(line.text for line in (*told, *notes))]))
     tell(asked)
-    for line in table_lines(ranking_for_people(found, shown)):
-        click.echo(line)
+    for text in table_lines(ranking_for_people(found, picks_first(rows)[: limit or room])):
+        click.echo(text)
     tell()
     for line in told:
-        tell(line)
+        tell(line.text)
     for line in notes:
-        say(line)
+        say(line.text)
 
 
-def _recurring(
-    session: "Session", job: "Job", rows: Sequence[dict[str, Any]], runs_per_year: int | None
-) -> list[str]:
-    if runs_per_year is None:
-        return []
-    from pipeline.questions.recurring import kept_machine, recurring_lines
-
-    return recurring_lines(rows, kept_machine(session, job, runs_per_year), runs_per_year)
-
-
-def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return notes on sources that are not asked, on the user's own runs, and on the prices' age."""
+def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> "list[Told]":
+    """Return notes on the user's own runs, on sources that are not asked, and on the prices' age."""
     from pipeline.questions.own_runs import own_runs_note
+    from pipeline.questions.summary import Told
     from pipeline.warehouse.query import age_note
 
     runs, age = own_runs_note(paths.home(), rows), age_note(session.connection, paths.home(), today())
-    return [note for note in (runs, *not_asked(session), age) if note]
+    told = [Told(runs, 2) if runs else None, *(Told(note, 3) for note in not_asked(session))]
+    return [note for note in (*told, Told(age, 0) if age else None) if note]
 
 
 def not_asked(session: "Session") -> list[str]:
@@ -230,12 +212,19 @@ def _fits_screen(texts: Sequence[str]) -> bool:
 @click.option(
     "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="Rank of the answer to explain."
 )
-@click.option("--not-gpu", metavar="NAME", help="Explain why this GPU or family of GPUs is not the answer.")
+@click.option(
+    "--not-gpu",
+    metavar="NAME",
+    shell_complete=names_of("gpu"),
+    help="Explain why this GPU or family of GPUs is not the answer.",
+)
+@click.argument("term", required=False)
 @FORMAT
 def explain(term: str | None, rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
     """Explain what a job costs, part by part, and why another GPU is not the answer; or what a TERM means.
 
-    TERM is a heading, a column, a value or a setting of an answer, such as P(fits) or evidence.
+    TERM is a word of an answer: a heading such as "P(fits)" or hours, a value such as spot, an option, or a
+    cost parameter.
     """
     from pipeline.cli.printing import show, show_object
     from pipeline.questions.why import explain as explanation_of
@@ -264,29 +253,27 @@ def _explain_term(term: str, settings: dict[str, Any]) -> None:
 
 
 def _show_explanation(session: "Session", found: "Explanation") -> None:
-    """Print an explanation that fits the screen: if it must, the assumptions give way, then the plan."""
+    """Print why a GPU is not the answer, if that was asked; otherwise an explanation that fits the screen: if
+    it must, the assumptions give way, then the plan."""
     from pipeline.cli.printing import table_lines
     from pipeline.questions.sources_behind import replayed_sources
     from pipeline.questions.tables import for_people
     from pipeline.questions.why import why_not_sentences
-    from pipeline.questions.words import assumptions, explained, plan_text
-    from pipeline.warehouse.query import age_note
+    from pipeline.questions.words import assumptions, cost_text, explained, plan_text
 
+    if found.why_not:
+        for line in (*why_not_sentences(found), f"Rank {found.row['rank']}: {cost_text(found.row)}."):
+            tell(line)
+        return
     # If rounded to cents, the parts would not add up.
     parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
-    reasons = why_not_sentences(found)
-    above = [*reasons, ""] if reasons else []
-    below = ["", *table_lines(parts, in_lines=("how",))]
-    below += ["", *found.machines] if found.machines else []
-    notes = [note for note in [age_note(session.connection, paths.home(), today())] if note]
+    below = ["", *table_lines(parts, in_lines=("how",)), *found.machines]
     told = explained(found.row, replayed_sources(session.connection))
     for line in (*assumptions(found.row)[::-1], plan_text(found.row)):
-        if not _fits_screen([*above, *told, *below, *notes]):
+        if not _fits_screen([*told, *below]):
             told.remove(line)
-    for line in (*above, *told, *below):
+    for line in (*told, *below):
         tell(line)
-    for line in notes:
-        say(line)
 
 
 PARTS = ("part", "usd", "how")

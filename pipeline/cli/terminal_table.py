@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from click import unstyle
+from rich.cells import cell_len
 from rich.console import Console
 from rich.containers import Lines
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.cli.columns import GAP, Column, broken
+from pipeline.cli.columns import GAP, SHORT_TEXT, Column, broken
 from pipeline.cli.terminal import is_styled
 
 
@@ -23,7 +25,8 @@ def lines_of(columns: list[Column], rows: list[list[str]], terminal_cells: int) 
     """Return the lines of a table no wider than the terminal: if it does not fit, headings are broken and the
     widest text is narrowed."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    has_room = sum(column.whole + len(GAP) for column in columns) <= terminal_cells + len(GAP)
+    unbroken = sum(max(column.least, min(column.whole, SHORT_TEXT)) + len(GAP) for column in columns)
+    has_room = unbroken <= terminal_cells + len(GAP)
     for column in columns:
         heading = column.heading if has_room else broken(column.heading, column.least)
         table.add_column(
@@ -40,9 +43,14 @@ def lines_of(columns: list[Column], rows: list[list[str]], terminal_cells: int) 
                 for cell, column in zip(row, columns, strict=False)
             )
         )
-    # Rich measures the last column with a padding that it does not print.
-    cells = terminal_cells + 1 if has_room else terminal_cells
-    console = Console(width=cells, force_terminal=is_styled(), highlight=False)
+    # Rich counts a blank after the last column, which matters to a table that just fits.
+    lines = _printed(table, terminal_cells + 1)
+    is_too_wide = max(map(cell_len, map(unstyle, lines))) > terminal_cells
+    return _printed(table, terminal_cells) if is_too_wide else lines
+
+
+def _printed(table: Table, terminal_cells: int) -> list[str]:
+    console = Console(width=terminal_cells, force_terminal=is_styled(), highlight=False)
     with console.capture() as written:
         console.print(table)
     return [line.rstrip() for line in written.get().splitlines()]

@@ -18,8 +18,8 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.reject_reasons import CONTRADICTIONS
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
-from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
+from pipeline.questions.numbers import price_text
 from pipeline.record.incidents import kept_incidents
 from pipeline.refresh.clock import REMEDY, clock_problem
 from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, ask, reader

@@ -1,4 +1,4 @@
-"""Native prices in US dollars per hour, unrounded, and dollar prices as text."""
+"""Native prices in US dollars per hour, unrounded."""
 
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
@@ -33,9 +33,3 @@ def usd_per_hour(
     if period == "month":
         return native_price * things / HOURS_PER_MONTH * fx
     return native_price * things * TIMES_PER_HOUR[cast(TimeUnit, period)] * fx
-
-
-def price_text(value: Decimal) -> str:
-    """Return a price with two decimals or, if it is below one dollar, with all of its decimals."""
-    digits = 2 if abs(value) >= 1 else max(2, -int(value.normalize().as_tuple().exponent))
-    return f"{value:,.{digits}f}"

@@ -14,6 +14,7 @@ from pipeline.questions.words import (
     picked,
     picks,
     safety_text,
+    ties,
     told_first,
 )
 
@@ -21,14 +22,17 @@ WORTH_SAFETY = Decimal("1.5")
 """A machine on demand is told if it costs at most this many times what the safest of other answers costs."""
 
 
-def advice(
-    session: Session, job: Job, rows: Sequence[Mapping[str, Any]], *, beside_table: bool = False
-) -> list[str]:
+def advice(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the picks and the alternatives of a job in a sentence each, in the order of their weight: if the
     answers cost more than the same job on demand, the alternatives come first. ``rows``: as for
-    ``alternatives``; ``beside_table``: as for ``picks``. Raises JobError."""
-    told, others = picks(rows, beside_table=beside_table), alternatives(session, job, rows)
-    return [*others, *told] if "dearer_than_on_demand" in (rows[0]["cautions"] or ()) else [*told, *others]
+    ``alternatives``. Raises JobError."""
+    told, others = [*picks(rows), *ties(rows)], alternatives(session, job, rows)
+    return [*others, *told] if are_dearer(rows) else [*told, *others]
+
+
+def are_dearer(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """True if the answers cost more than the same job on demand."""
+    return "dearer_than_on_demand" in (rows[0]["cautions"] or ())
 
 
 def foreseen(job: Job) -> list[Job]:

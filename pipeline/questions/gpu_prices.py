@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.catalog.job_settings import DAILY_PRICE_SETTINGS, PRICE_SETTINGS
-from pipeline.offers.money import price_text
 from pipeline.questions.job import Job, JobError
+from pipeline.questions.numbers import price_text
 from pipeline.questions.reasons import kind_text
 from pipeline.questions.session import JOBS, Session
 from pipeline.questions.words import place_text, skipped

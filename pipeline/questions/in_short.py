@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pipeline.offers.money import price_text
-from pipeline.questions.numbers import number_text
+from pipeline.questions.numbers import number_text, price_text
 from pipeline.questions.reasons import percent_text
 from pipeline.questions.words import cautions, price_doubts, way_text
 

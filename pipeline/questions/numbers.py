@@ -1,5 +1,7 @@
 """Numbers in words and tables, rounded in one way."""
 
+from decimal import Decimal
+
 
 def number_text(value: float) -> str:
     """Return a number without decimals from 1,000 on, with one from 10 on, with two from 0.1 on, and with two
@@ -18,3 +20,9 @@ def amount_text(value: float) -> str:
         if value >= scale:
             return f"{value / scale:.6g}{unit}"
     return f"{value:.6g}"
+
+
+def price_text(value: Decimal) -> str:
+    """Return a price with two decimals or, if it is below one dollar, with all of its decimals."""
+    digits = 2 if abs(value) >= 1 else max(2, -int(value.normalize().as_tuple().exponent))
+    return f"{value:,.{digits}f}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from pipeline.offers.money import price_text
+from pipeline.questions.numbers import number_text, price_text
 
 INFEASIBLE = {
     "unsupported_architecture": "current frameworks no longer support this architecture",
@@ -23,7 +23,7 @@ _UNRANKED_MACHINES = {
     "max_nodes": "it is {node_count} machines, but the job allows at most {max_nodes}",
     "min_fit_probability": "it fits with a probability of {fit}, but the job asks for {asked_fit}",
     "evidence": "its speed is {evidence}, but the job asks for at least {least_evidence}",
-    "max_hours": "it takes {hours:,.1f} hours, but the deadline is {max_hours:,g} hours",
+    "max_hours": "it takes {hours_text} hours, but the deadline is {max_hours:,g} hours",
     "max_usd": "it costs {total_usd:,.2f} USD, but the budget is {max_usd:,.2f} USD",
     "another_costs_less": "another such machine costs less with as many GPUs",
     "too_many_gpus": "it has {gpus} GPUs, but the job allows at most {max_gpus}",
@@ -47,7 +47,7 @@ _WHY_NOT = {
     "host_memory_too_small": "each machine needs {planned_host:,.0f} GiB of host memory to load the model, "
     "but the largest that can be rented has {host:,.0f}",
     "thin_evidence": "its speed has weaker evidence than the job asks for",
-    "too_late": "{nearest_way} takes {nearest[hours]:,.1f} hours, but the deadline is "
+    "too_late": "{nearest_way} takes {nearest_hours} hours, but the deadline is "
     "{nearest[max_hours]:,g} hours",
     "too_expensive": "{nearest_way} costs ${nearest[total_usd]:,.2f}, more than the budget",
     "stops_before_the_end": "{nearest_way} stops after {nearest[max_run_hours]:,g} hours, before the job is "
@@ -135,6 +135,7 @@ def why_not_text(row: Mapping[str, Any]) -> str:
         facts |= {"planned_host": math.ceil(row["planned_host_gib"]), "host": math.floor(row["host_gib"])}
     if row["nearest"] is not None:
         facts["nearest_way"] = "{gpu_count} of it at {provider}".format_map(row["nearest"])
+        facts["nearest_hours"] = number_text(row["nearest"]["hours"])
         facts["used"] = percent_text(row["nearest"]["share_used"])
     for name, counts in (("fits_on", row["counts"]), ("rented_in", row["sold_counts"])):
         facts[name] = ", ".join(map(str, counts or ()))
@@ -168,7 +169,10 @@ def worse_text(row: Mapping[str, Any], best: Mapping[str, Any]) -> str:
         f"{best['tokens_per_second']:,.0f})"
     )
     if row["objective"] == "time":
-        took = f"takes {row['hours']:,.1f} hours against {best['hours']:,.1f} of rank {best['rank']}"
+        took = (
+            f"takes {number_text(row['hours'])} hours against {number_text(best['hours'])} of "
+            f"rank {best['rank']}"
+        )
         return time if slower > 1 else took
     more = {name: row[name] - best[name] for name in ("compute_usd", *_DEARER_PARTS)}
     dearest = max(more, key=lambda name: more[name])
@@ -212,6 +216,8 @@ def unranked_text(row: Mapping[str, Any]) -> str:
         "asked_fit": f"{100 * row['min_fit_probability']:g}%",
         "gpus_used": f"{row['gpu_count']} GPU{'' if row['gpu_count'] == 1 else 's'}",
     }
+    if row["hours"] is not None:
+        facts["hours_text"] = number_text(row["hours"])
     if row["evidences"]:
         facts["least_evidence"] = row["evidences"][-1]
     if row["fit_probability"] is not None:

@@ -2,15 +2,29 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.catalog.job_settings import job_settings
+from pipeline.questions.alternatives import alternatives, are_dearer
 from pipeline.questions.job import Job
 from pipeline.questions.numbers import amount_text
 from pipeline.questions.reasons import kind_text
+from pipeline.questions.recurring import kept_machine, recurring_lines
 from pipeline.questions.session import Session
 from pipeline.questions.sources_behind import replayed_sources
-from pipeline.questions.words import MIN_HOURS_IN_DAYS, PICKS, price_doubts, word
+from pipeline.questions.words import (
+    MIN_HOURS_IN_DAYS,
+    PICKS,
+    assumptions,
+    interruptions_text,
+    machine_lines,
+    picks,
+    price_doubts,
+    ties,
+    told_first,
+    wait_lines,
+    word,
+)
 
 _IN_TITLE = {"model", "method", "tokens", "examples", "tokens_per_example", "epochs", "kind", "max_hours"}
 """The settings that a title names in its own words."""
@@ -58,3 +72,42 @@ def price_warnings(session: Session, rows: Sequence[Mapping[str, Any]]) -> Itera
     for row in rows:
         if row["pick"] and (doubts := price_doubts(row, replayed, published_days)):
             yield f"CAREFUL: rank {row['rank']}: {'; '.join(doubts)}."
+
+
+class Told(NamedTuple):
+    """A sentence beside a ranking. Those of the highest ``weight`` give way first if there is too little
+    room, and those of weight 0 never."""
+
+    text: str
+    weight: int
+
+
+def told_beside(
+    session: Session,
+    job: Job,
+    rows: Sequence[Mapping[str, Any]],
+    shown: int,
+    runs_per_year: int | None = None,
+) -> list[Told]:
+    """Return what to know before renting, beside a table of the first ``shown`` answers: a missed deadline,
+    the cost of a year, quotes and own machines, what speaks for and against the picks, alternatives, and what
+    was assumed. ``rows``: the first rows of ``cheapest_for``, with all picks. Raises JobError."""
+    first = told_first(rows)
+    spot = [f"Rank {first['rank']}: {interruptions_text(first)}"] if first["price_kind"] == "spot" else []
+    year = []
+    if runs_per_year is not None:
+        year = recurring_lines(rows, kept_machine(session, job, runs_per_year), runs_per_year)
+    by_weight = [
+        (wait_lines(first), 0),
+        (spot, 1),
+        (year, 0),
+        (machine_lines(job, session, shown), 0),
+        (picks(rows, beside_table=True), 0),
+        (ties(rows), 3),
+        (alternatives(session, job, rows), 2),
+        (list(price_warnings(session, rows)), 0),
+        (assumptions(first, briefly=True), 4),
+    ]
+    if are_dearer(rows):
+        by_weight.insert(0, by_weight.pop(6))
+    return [Told(text, weight) for texts, weight in by_weight for text in texts]

@@ -1,14 +1,13 @@
 """Answers as tables for people: some columns under short headings, with cells as people read them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
-from pipeline.questions.numbers import number_text
+from pipeline.questions.numbers import number_text, price_text
 from pipeline.questions.reasons import kind_text, percent_text
 from pipeline.questions.summary import pick_text
 from pipeline.questions.words import owner_text
@@ -78,13 +77,18 @@ OF_OFFERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 """The texts of cells that describe an offer, keyed by column."""
 
 
+def columns_of_ranking(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return CHEAPEST, with the price kind moved before P(fits) unless all prices are on demand."""
+    if all(row["price_kind"] == "on_demand" for row in rows):
+        return CHEAPEST
+    others = [name for name in CHEAPEST if name != "price_kind"]
+    place = others.index("fit_probability")
+    return (*others[:place], "price_kind", *others[place:])
+
+
 def ranking_for_people(ranking: Result, rows: Sequence[Mapping[str, Any]]) -> Result:
-    """Return ``rows`` of a ranking in the columns CHEAPEST, with the price kind before P(fits) unless all
-    prices are on demand."""
-    names = list(CHEAPEST)
-    if any(row["price_kind"] != "on_demand" for row in rows):
-        names.remove("price_kind")
-        names.insert(names.index("fit_probability"), "price_kind")
+    """Return ``rows`` of a ranking in the columns that people read, picks by name."""
+    names = columns_of_ranking(rows)
     some = Result(ranking.columns, ranking.types, [tuple(row.values()) for row in rows])
     shown = for_people(
         some,

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any
 
 from pipeline.questions.job import Job, JobError, NoAnswerError
+from pipeline.questions.numbers import number_text
 from pipeline.questions.reasons import why_not_text, worse_text
 from pipeline.questions.session import JOBS, RANKED, Session
 from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits, total_parts
@@ -75,7 +76,7 @@ def _why_not(
         for each in session.cheapest(job.but(gpu=rows[0]["gpu_id"], exclude_gpu=None), 1).dicts():
             rows[0]["detail"] += (
                 f"; otherwise {each['gpu_count']} of it at {each['provider']} would cost "
-                f"${each['total_usd']:,.2f} and take {each['hours']:,.1f} hours"
+                f"${each['total_usd']:,.2f} and take {number_text(each['hours'])} hours"
             )
     if not rows:
         session.ask("SELECT one_gpu(?)", [gpu])  # raises JobError with the nearest names
@@ -126,7 +127,7 @@ def why_not_sentences(explanation: Explanation) -> list[str]:
         lines.append(
             f"{other['gpu_id']}: {reason}. {place.capitalize()}: {other['gpu_count']} of it at "
             f"{other['provider']}, ${other['total_usd']:,.2f} (${abs(more):,.2f} "
-            f"{'more' if more >= 0 else 'less'}), {other['hours']:,.1f} hours."
+            f"{'more' if more >= 0 else 'less'}), {number_text(other['hours'])} hours."
         )
     others = [each["gpu_id"] for each in explanation.why_not[1:]]
     if others:

@@ -12,9 +12,8 @@ from pipeline.catalog.job_settings import job_settings, recipe_settings
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.home.csv_rows import read_csv
 from pipeline.home.paths import CATALOG_DIR
-from pipeline.offers.money import price_text
 from pipeline.questions.job import Job
-from pipeline.questions.numbers import number_text
+from pipeline.questions.numbers import number_text, price_text
 from pipeline.questions.reasons import kind_text, percent_text, unranked_text
 from pipeline.questions.session import JOBS, Session
 from pipeline.warehouse.replays import observed_day
@@ -130,20 +129,24 @@ PICKS = {"cheapest": "cheapest", "best_value": "best value", "safest": "safest"}
 
 
 def picks(rows: Sequence[Mapping[str, Any]], *, beside_table: bool = False) -> list[str]:
-    """Return the picks of a ranking in a sentence each, with what speaks for them, and whether the order of
-    the first answers is within the model's error. ``beside_table``: only what a table of the picks does not
-    show. ``rows``: the first rows of ``cheapest_for``, by rank."""
+    """Return the picks of a ranking in a sentence each, with what speaks for them. ``beside_table``: only
+    what a table of the picks does not show. ``rows``: the first rows of ``cheapest_for``, by rank."""
     each = [row for name in PICKS if (row := picked(rows, name))]
     found = list({row["rank"]: row for row in each}.values())
     lines = [line for row in found if (line := _pick(row, found[0], rows[0], beside_table))]
     if found and not picked(rows, "safest"):
         lines.append("Safest: none; no company's own machine is sure to fit, to be there and to be in time.")
-    tied = [row["rank"] for row in rows if row["ties_with_first"]]
-    if len(tied) > 1:
-        last = next((rank for rank in tied if rank + 1 not in tied), tied[-1])
-        if last > 1:
-            lines.append(f"The bands of ranks 1 to {last} overlap: the order among them is within the error.")
     return lines
+
+
+def ties(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence if the order of the first answers is within the model's error; ``rows``: as for
+    ``picks``."""
+    tied = [row["rank"] for row in rows if row["ties_with_first"]]
+    last = next((rank for rank in tied if rank + 1 not in tied), 1)
+    if last == 1:
+        return []
+    return [f"The bands of ranks 1 to {last} overlap: the order among them is within the error."]
 
 
 def _pick(

@@ -17,12 +17,12 @@ _ERASED = re.compile(r"(?:\n(?:\x1b\[\?25h)?\r?\x1b\[1A)?\x1b\[2K")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
 
-def screen(*arguments: str, columns: int, home: Path, raw: bool = False) -> list[str]:
-    """Return the lines of both streams that ``gpufare`` writes to a terminal of ``columns`` columns; ``raw``
-    keeps control sequences."""
+def screen(*arguments: str, columns: int, home: Path, raw: bool = False, lines: int = 50) -> list[str]:
+    """Return the lines of both streams that ``gpufare`` writes to a terminal of ``columns`` columns and
+    ``lines`` lines; ``raw`` keeps control sequences."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    plain = {name: text for name, text in os.environ.items() if name not in {"COLUMNS", "NO_COLOR"}}
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    plain = {name: text for name, text in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
     started = subprocess.Popen(
         [sys.executable, "-m", "pipeline.cli", *arguments],
         env={**plain, "TERM": "xterm", HOME_VARIABLE: str(home)},

@@ -147,15 +147,21 @@ def test_a_bad_question_gives_one_clear_line(
 def test_cheapest_ranks_by_cost_and_explains_its_first_answer(sample_home: Home) -> None:
     answer = gpufare(*QLORA, home=sample_home)
     assert answer.returncode == 0, answer.stderr
-    table, _, explanation = answer.stdout.strip().partition("\n\n")
-    assert table.splitlines()[0].split()[:3] == ["rank", "total", "USD"]
-    first, *_, what, why, assumed, _, trust = explanation.splitlines()
-    assert first.startswith("Cheapest and best value: 1 x ")
-    assert "for the finished job" in what
-    assert "GiB per GPU" in why
-    assert assumed.startswith("Assumed: LoRA rank 16 on all linear layers, base weights in NF4 ")
-    assert "Price seen" in trust
-    assert "CAREFUL: the price is" in trust  # the sample pages are of the past
+    table, _, told = answer.stdout.strip().partition("\n\n")
+    asked, headings, *rows = table.splitlines()
+    assert asked == "llama-3.1-8b qlora, 100M tokens, on-demand, within 7 days"
+    assert headings.split()[:3] == ["rank", "USD", "hours"]
+    # The picks come first, and then the ranks that are none.
+    assert [row.split()[1] for row in rows[:2]] == ["cheapest+value", "safest"]
+    ranks = [int(row.split()[0]) for row in rows]
+    assert ranks[2:] == sorted({*range(1, 11)} - {*ranks[:2]})[: len(ranks) - 2]
+    *_, assumed, skipped = told.splitlines()
+    assert assumed == "Assumed: LoRA rank 16, Liger kernels, packed sequences of 2,048 tokens."
+    assert skipped.startswith("Skipped: offers in ")
+    why = gpufare("explain", *QLORA[1:], home=sample_home).stdout
+    assert "for the finished job" in why
+    assert "Assumed: LoRA rank 16 on all linear layers, base weights in NF4 " in why
+    assert "CAREFUL: the price is" in why  # the sample pages are of the past
 
 
 def test_a_plugin_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,12 +20,12 @@ from click.testing import Result as Answer
 from rich.cells import cell_len
 
 from pipeline.cli import terminal
-from pipeline.cli.main import main
-from pipeline.cli.printing import ROWS_SHOWN, columns_of_cheapest, show
+from pipeline.cli.main import FIRST, GROUPS, main
+from pipeline.cli.printing import ROWS_SHOWN, show
 from pipeline.cli.terminal import progress_shown, wrapped
 from pipeline.contracts.progress import Step
 from pipeline.home.paths import HOME_VARIABLE, SQL_DIR, Home
-from pipeline.questions.tables import CHEAPEST, for_people
+from pipeline.questions.tables import CHEAPEST, columns_of_ranking, for_people
 from pipeline.warehouse.query import QueryError, Result, readable, stream
 from tests.cli.terminals import screen
 
@@ -158,10 +158,43 @@ def test_no_answer_is_wider_than_its_terminal(sample_home: Home) -> None:
     shown_in_80_columns("sql", wrong, home=sample_home)
 
 
-def test_cheapest_shows_the_six_columns_that_decide_at_80_columns(sample_home: Home) -> None:
-    heading, first, *_ = shown_in_80_columns(*QLORA, home=sample_home)
-    assert " ".join(heading.split()) == "rank total USD hours GPU count provider P(fits) USD/hour"
-    assert first.split()[0] == "1"
+ASKED = (
+    (),
+    ("--kind", "spot"),
+    ("--kind", "any", "--country", "eu", "--max-hours", "24"),
+    ("--objective", "time", "--max-usd", "50"),
+    ("--method", "full", "--gpu", "h100,h200,b200"),
+    ("--quote", "8xH100 at $2.10/h", "--every", "month"),
+    ("--kind", "reserved", "--tokens", "20B"),
+)
+"""Options of jobs whose answers tell many different things."""
+
+
+@pytest.mark.parametrize("options", ASKED)
+def test_an_answer_fits_the_screen_with_the_picks_on_top(options: tuple[str, ...], sample_home: Home) -> None:
+    shown = screen(*QLORA, *options, columns=80, lines=24, home=sample_home.root)
+    assert len(shown) <= 24 - 2  # the command above, the prompt below
+    assert shown[0].startswith("llama-3.1-8b ")
+    heading = next(place for place, line in enumerate(shown) if line.startswith("rank "))
+    assert {"USD", "hours", "GPU", "provider", "in"} <= {*shown[heading].split()}
+    assert shown[heading + 1].split()[1].startswith(("cheapest", "all", "value", "safest"))
+    rows = shown[heading + 1 : shown.index("")]
+    assert len(rows) >= 3 or len(rows) == _rows_of(*QLORA, *options, home=sample_home)
+
+
+def _rows_of(*arguments: str, home: Home) -> int:
+    answer = CliRunner().invoke(main, [*arguments, "--format", "jsonl"], env={HOME_VARIABLE: str(home.root)})
+    return len(answer.stdout.splitlines())
+
+
+def test_sql_shows_every_column_in_rows_or_in_records(sample_home: Home) -> None:
+    (heading, *_), *_ = [shown_in_80_columns("sql", "SELECT 1 AS one, 2 AS two", home=sample_home)]
+    assert heading.split() == ["one", "two"]
+    names = [f"a_long_name_of_column_{number}" for number in range(9)]
+    wide = "SELECT " + ", ".join(f"{number} AS {name}" for number, name in enumerate(names))
+    shown = shown_in_80_columns("sql", wide, home=sample_home)
+    assert shown[0] == "row 1"
+    assert [line.split() for line in shown[1:10]] == [[name, str(at)] for at, name in enumerate(names)]
 
 
 def test_styles_go_to_terminals_that_want_them(sample_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,14 +348,18 @@ def test_files_of_runs_and_labels_are_tables_on_a_terminal(tmp_path: Path) -> No
 
 def test_help_describes_each_command_in_a_whole_sentence(tmp_path: Path) -> None:
     shown = screen("--help", columns=80, home=tmp_path)
-    commands = shown[shown.index("Commands:") + 1 :]
-    assert not [line for line in commands if "..." in line]
+    assert [line for line in shown if line.endswith(":") and not line.startswith(" ")] == [
+        "Options:", "Start with:", *(f"{title}:" for title in GROUPS),
+    ]  # fmt: skip
+    first = shown[shown.index("Start with:") + 1 : shown.index("Ask:") - 1]
+    assert [line.split()[0] for line in first if not line.startswith("   ")] == [*FIRST]
+    assert not [line for line in shown[shown.index("Start with:") :] if "..." in line]
     assert max(map(cell_len, shown)) <= 80
 
 
 def test_the_kind_of_price_decides_where_kinds_are_compared() -> None:
     def columns(*kinds: str) -> tuple[str, ...]:
-        return columns_of_cheapest(Result(("price_kind",), ("VARCHAR",), [(kind,) for kind in kinds]))
+        return columns_of_ranking({"price_kind": kind} for kind in kinds)
 
     mixed = (*CHEAPEST[:6], "price_kind", *CHEAPEST[6:8], *CHEAPEST[9:])
     assert (CHEAPEST[6], CHEAPEST[8]) == ("fit_probability", "price_kind")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.offers.money import price_text, usd_per_hour
+from pipeline.offers.money import usd_per_hour
 
 ONE = Decimal(1)
 
@@ -42,9 +42,3 @@ def test_a_term_price_needs_its_term() -> None:
             ValueError, match=rf"a price for a whole term needs term_days above 0, not {days}$"
         ):
             usd_per_hour(Decimal(100), "instance_term", 1, days, ONE)
-
-
-def test_a_price_as_text_has_two_decimals_or_all_below_a_dollar() -> None:
-    texts = {"1": "1.00", "-1.005": "-1.00", "1234.5": "1,234.50", "0.999": "0.999", "0.5": "0.50"}
-    texts |= {"0": "0.00", "0.00012000": "0.00012", "-0.125": "-0.125"}
-    assert {value: price_text(Decimal(value)) for value in texts} == texts

@@ -14,7 +14,7 @@ from pipeline.warehouse.query import reader
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-NO_SETTINGS = ("day", "form", "limit")
+NO_SETTINGS = ("day", "every", "form", "limit")
 
 
 def cells(page: "Page") -> list[list[str]]:

@@ -34,7 +34,7 @@ def test_an_added_model_is_known_at_once_to_every_question(demo: Home, tmp_path:
     added = gpufare("model", "add", str(config), home=demo).stdout
     (command,) = [line.partition(": ")[2] for line in added.splitlines() if ": gpufare cheapest" in line]
     suggested = gpufare(*shlex.split(command)[1:], home=demo)
-    assert suggested.stdout.startswith("rank"), suggested.stderr
+    assert suggested.stdout.startswith("mine "), suggested.stderr
     assert f"for today's: unset {HOME_VARIABLE}; gpufare refresh" in suggested.stderr
 
     def rows(*words: str) -> list[dict[str, Any]]:

@@ -121,7 +121,7 @@ def test_sql_notes_the_age_on_stderr_and_a_day_that_is_asked_for_by_name_is_not_
 def test_prices_of_a_day_after_today_are_refused(sample_home: Home) -> None:
     answer = gpufare(*QLORA, "--day", "2062-08-22", home=sample_home)
     (line,) = answer.stderr.splitlines()
-    assert answer.returncode == 1
+    assert answer.returncode == 2
     assert line.startswith("Error: --day 2062-08-22 is after today (")
 
 

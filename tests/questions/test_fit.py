@@ -42,7 +42,7 @@ def test_a_fit_is_the_plan_its_memory_in_parts_and_the_largest_micro_batches(
     shown = gpufare("fit", *OPTIONS[:4], "--gpu", "RTX 4090", home=sample_home)
     assert shown.stderr == ""  # it has no price and so no age
     one_line = " ".join(shown.stdout.split())
-    assert " ".join(found.sentences()) in one_line
+    assert " ".join(found.sentences(briefly=True)) in one_line
     assert all(f" {gib} " in one_line for gib in (*parts.values(), peak, margin, needed))
 
 

@@ -100,10 +100,9 @@ def test_sources_that_are_not_asked_are_named_with_the_reason(market: Path, tmp_
         chosen = {name: {"asked": is_asked, "since": "2026-08-01"} for name, is_asked in choices.items()}
         home.permissions.write_text(json.dumps(chosen))
         assert note(connection) == (
-            "not asked because of their terms: c_terms; because you disabled them: e_asked (see gpufare "
-            "sources)"
+            "not asked: c_terms (their terms), e_asked (you disabled them); see gpufare sources"
         )
-        disabled = "not asked because you disabled them: e_asked (see gpufare sources)"
+        disabled = "not asked: e_asked (you disabled them); see gpufare sources"
         assert note(connection, **keys) == disabled
         home.permissions.write_text("{")
         assert str(note(connection)).startswith(f"{home.permissions}: it is damaged. ")

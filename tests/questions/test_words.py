@@ -24,6 +24,7 @@ from pipeline.questions.words import (
     departure,
     explained,
     picks,
+    ties,
     total_parts,
     way_text,
 )
@@ -58,7 +59,8 @@ def test_an_answer_is_explained_in_whole_sentences() -> None:
 
 def test_the_picks_say_what_more_money_buys() -> None:
     for case in GOLDEN["picks"]:
-        assert picks([row_of("answer", **row) for row in case["rows"]]) == case["told"]
+        rows = [row_of("answer", **row) for row in case["rows"]]
+        assert [*picks(rows), *ties(rows)] == case["told"]
 
 
 def test_a_probability_is_never_rounded_up() -> None:
@@ -128,11 +130,11 @@ def test_why_another_gpu_is_not_the_answer() -> None:
     assert said(other | {"rank": 2}) == ["l4 is this answer (rank 2 of 9)."]
     assert said(other | {"rank": 1}, rank=1) == ["l4 is the answer (rank 1 of 9)."]
     assert said(other | {"rank": 1}) == [
-        "l4: ranked before rank 2. Rank 1 of 9: 2 of it at A, $7.25 ($2.75 less), 1,234.5 hours."
+        "l4: ranked before rank 2. Rank 1 of 9: 2 of it at A, $7.25 ($2.75 less), 1,234 hours."
     ]
     for usd, more in (("12.5", "$2.50 more"), ("10", "$0.00 more"), ("7.25", "$2.75 less")):
         assert said(other | {"total_usd": Decimal(usd)}) == [
-            f"l4: too slow. Rank 3 of 9: 2 of it at A, ${Decimal(usd):,.2f} ({more}), 1,234.5 hours."
+            f"l4: too slow. Rank 3 of 9: 2 of it at A, ${Decimal(usd):,.2f} ({more}), 1,234 hours."
         ]
     out = {"gpu_id": "l4", "rank": None, "reason": "no_price", "detail": "no price"}
     assert said(out, {"gpu_id": "a"}, {"gpu_id": "b"}) == [

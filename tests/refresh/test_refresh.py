@@ -272,9 +272,10 @@ def mixed(copy_of: Callable[..., Home], monkeypatch: pytest.MonkeyPatch) -> Home
 def test_people_learn_which_prices_were_replayed_and_which_sources_are_off(mixed: Home) -> None:
     # A page observed in August, filed under today.
     refresh(mixed, day=TODAY, sources=["lambda"], pages=str(PAGES), environment={}, now=NOW)
-    trust = gpufare(*JOB, home=mixed).stdout.splitlines()[-1]
-    assert f"Price seen {GOOD} at" in trust
-    assert "CAREFUL: the price was replayed from a saved page" in trust
+    why = gpufare("explain", *JOB[1:], home=mixed).stdout
+    assert f"Price seen {GOOD} at" in why
+    assert "CAREFUL: the price was replayed from a saved page" in why
+    assert "CAREFUL: rank 1: the price was replayed from a saved page" in gpufare(*JOB, home=mixed).stdout
     report = refresh(mixed, day=TODAY, sources=["runpod"], pages=ARCHIVE, environment={}, now=NOW)
     good = f"crusoe, hyperstack, lambda, linode, salad, together (observed on {GOOD})"
     assert report.lines()[-1] == f"{REPLAYED}{good}, cudo, scaleway, vast (observed on {BAD})"
@@ -282,6 +283,6 @@ def test_people_learn_which_prices_were_replayed_and_which_sources_are_off(mixed
     off = [each.name for each in configs().values() if why_off(each, Choices(), {}) and not each.disabled]
     forbidden = [name for name in off if name not in ("crusoe", "vast")]
     asked = gpufare(*JOB, home=mixed)
-    trust = asked.stdout.splitlines()[-1]
-    assert (f"Price seen {TODAY} at https://api.runpod.io" in trust, "replayed" in trust) == (True, False)
-    assert f"not asked because of their terms: {', '.join(forbidden)} (see gpufare sources)" in asked.stderr
+    why = gpufare("explain", *JOB[1:], home=mixed).stdout
+    assert (f"Price seen {TODAY} at https://api.runpod.io" in why, "replayed" in why) == (True, False)
+    assert f"not asked: {', '.join(forbidden)} (their terms); see gpufare sources" in asked.stderr
