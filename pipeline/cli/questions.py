@@ -218,7 +218,6 @@ def _fits_screen(texts: Sequence[str]) -> bool:
     shell_complete=names_of("gpu"),
     help="Explain why this GPU or family of GPUs is not the answer.",
 )
-@click.argument("term", required=False)
 @FORMAT
 def explain(term: str | None, rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
     """Explain what a job costs, part by part, and why another GPU is not the answer; or what a TERM means.
@@ -232,7 +231,7 @@ def explain(term: str | None, rank: int, not_gpu: str | None, form: str, **setti
     if term is not None:
         _explain_term(term, settings)
         return
-    with question(settings, with_age=form != "table") as (job, session):
+    with question(settings) as (job, session):
         found = explanation_of(session, job, rank, not_gpu)
         if form == "json":
             show_object({**found.row, "parts": list(found.parts.dicts()), "why_not": found.why_not})
@@ -260,6 +259,7 @@ def _show_explanation(session: "Session", found: "Explanation") -> None:
     from pipeline.questions.tables import for_people
     from pipeline.questions.why import why_not_sentences
     from pipeline.questions.words import assumptions, cost_text, explained, plan_text
+    from pipeline.warehouse.query import age_note
 
     if found.why_not:
         for line in (*why_not_sentences(found), f"Rank {found.row['rank']}: {cost_text(found.row)}."):
@@ -268,9 +268,10 @@ def _show_explanation(session: "Session", found: "Explanation") -> None:
     # If rounded to cents, the parts would not add up.
     parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
     below = ["", *table_lines(parts, in_lines=("how",)), *found.machines]
+    age = age_note(session.connection, paths.home(), today())
     told = explained(found.row, replayed_sources(session.connection))
     for line in (*assumptions(found.row)[::-1], plan_text(found.row)):
-        if not _fits_screen([*told, *below]):
+        if not _fits_screen([*told, *below, age or ""]):
             told.remove(line)
     for line in (*told, *below):
         tell(line)

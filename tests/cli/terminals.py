@@ -11,6 +11,11 @@ import sys
 import termios
 from pathlib import Path
 
+import click.testing
+import pytest
+from click.testing import CliRunner, Result
+
+from pipeline.cli.main import main
 from pipeline.home.paths import HOME_VARIABLE
 
 _ERASED = re.compile(r"(?:\n(?:\x1b\[\?25h)?\r?\x1b\[1A)?\x1b\[2K")
@@ -44,3 +49,12 @@ def screen(*arguments: str, columns: int, home: Path, raw: bool = False, lines: 
     # If a line is rewritten or erased, the last text stays.
     text = _ERASED.sub("\r", text)
     return [line.rpartition("\r")[2] for line in _CONTROL.sub("", text).rstrip("\n").split("\n")]
+
+
+def on_terminal(*arguments: str, home: Path, columns: int = 80, lines: int = 24) -> Result:
+    """Run the command line in this process as if on a terminal, which is faster than in a real one; both
+    streams are in ``output``, without styles."""
+    size = {"COLUMNS": str(columns), "LINES": str(lines), "NO_COLOR": "1"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(click.testing._NamedTextIOWrapper, "isatty", lambda _: True)
+        return CliRunner().invoke(main, arguments, env={**size, HOME_VARIABLE: str(home)})

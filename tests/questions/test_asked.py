@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from anyio.from_thread import start_blocking_portal
-from click.testing import CliRunner
 from mcp import Client
 from mcp_types import CallToolResult
 
@@ -18,13 +17,13 @@ import gpufare as python
 from gpufare.questions import Answer
 from pipeline.assistant.published import Published
 from pipeline.assistant.server import server
-from pipeline.cli.main import main
 from pipeline.contracts.errors import GpufareError
-from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import Home
 from pipeline.questions.fit import Fit
 from pipeline.questions.session import Session
 from pipeline.questions.why import Explanation, why_not_sentences
 from tests.assistant.conftest import text_of
+from tests.cli.terminals import on_terminal
 
 Asked = dict[str, Any]
 Tool = Callable[[str, dict[str, Any]], CallToolResult]
@@ -64,12 +63,11 @@ def tool(sample_home: Home, prices: python.Prices) -> Iterator[Tool]:
 def on_screen(asked: Asked, home: Home) -> str:
     """What the command lines leave on a screen, above the next prompt; all of a file."""
     commands = [asked["command"]] if isinstance(asked["command"], str) else asked["command"]
-    environment = {HOME_VARIABLE: str(home.root), "COLUMNS": str(COLUMNS), "LINES": str(LINES)}
     texts = []
     for command in commands:
         program, *words = shlex.split(command)
         assert program == "gpufare"
-        result = CliRunner().invoke(main, words, env=environment)
+        result = on_terminal(*words, home=home.root, columns=COLUMNS, lines=LINES)
         assert result.exception is None or isinstance(result.exception, SystemExit), command
         assert "Traceback" not in result.output
         if "exit_code" in asked:

@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import gpufare as python
-from pipeline.cli.main import main
-from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import Home
 from pipeline.questions.fit import largest_that_fit
 from pipeline.questions.recurring import recurring_lines
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.query import Result
+from tests.cli.terminals import on_terminal
 from tests.conftest import gpufare
 from tests.questions.conftest import OPTIONS
 
@@ -24,8 +23,7 @@ H100S = ("--model", "llama-3.3-70b", "--method", "lora", "--tokens", "100M")
 
 def screen(*arguments: str, home: Home) -> list[str]:
     """The lines of an answer on the screen, none of them wider."""
-    environment = {HOME_VARIABLE: str(home.root), "COLUMNS": str(COLUMNS), "LINES": str(LINES)}
-    lines = CliRunner().invoke(main, arguments, env=environment).output.splitlines()
+    lines = on_terminal(*arguments, home=home.root, columns=COLUMNS, lines=LINES).output.splitlines()
     assert max(map(len, lines)) <= COLUMNS
     return lines
 
@@ -33,7 +31,7 @@ def screen(*arguments: str, home: Home) -> list[str]:
 @pytest.mark.parametrize(
     ("asked", "first", "last"),
     [
-        (("explain", *H100S, "--not-gpu", "mi300x"), "mi300x", "total"),
+        (("explain", *H100S, "--not-gpu", "mi300x"), "mi300x", "Rank 1: 8 x H100"),
         (("explain", *OPTIONS, "--quote", "8xH100 at 2.10"), "1 x", "Your quote"),
         (("compare", "mi300x", "h100", *H100S), "fact", "h100 is taken as"),
         (("compare", "l40s", "rtx-4090"), "fact", "providers"),
