@@ -207,7 +207,6 @@ def _fits_screen(texts: Sequence[str]) -> bool:
 
 
 @click.command()
-@click.argument("term", required=False)
 @with_options(*JOB)
 @click.option(
     "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="Rank of the answer to explain."
