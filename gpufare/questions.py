@@ -160,7 +160,7 @@ class Prices:
         ``seq_len`` tokens (by default, a job's default). Raises JobError for an unknown GPU."""
         session = self._session()
         found = fitting.fits_on(session, gpu, gpus, seq_len)
-        return Answer(found, [*fitting.largest_that_fit(found), *fitting.family_notes(session, gpu)])
+        return Answer(found, [*fitting.family_notes(session, gpu), *fitting.largest_that_fit(found)])
 
     def explain(
         self,

@@ -94,7 +94,7 @@ def _show_prices(
         rows = limit or rows_on_screen([*notes, *missing], AROUND_PRICES)
         shown = prices_for_people(some if rows is None else some.first(rows))
         show(shown, form)
-        if more := len(some.rows) - len(shown.rows):
+        if limit is None and (more := len(some.rows) - len(shown.rows)):
             say(f"{more:,} more with --limit {len(some.rows)}")
     for line in notes:
         tell(line)
