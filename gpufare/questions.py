@@ -138,7 +138,7 @@ class Prices:
             session.cheapest(asked) if limit is None else session.with_picks(asked, limit, foreseen(asked))
         )
         result = found if limit is None else found.first(limit)
-        notes = [*machine_lines(asked, session, limit or len(result.rows)), *self._notes(session)]
+        notes = [*machine_lines(asked, session, limit or len(found.rows)), *self._notes(session)]
         if not result.rows:
             notes.insert(0, nothing_fits(asked, session))
         rows = list(found.dicts())

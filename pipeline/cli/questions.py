@@ -207,7 +207,6 @@ def _fits_screen(texts: Sequence[str]) -> bool:
 
 
 @click.command()
-@click.argument("term", required=False)
 @with_options(*JOB)
 @click.option(
     "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="Rank of the answer to explain."
@@ -218,6 +217,7 @@ def _fits_screen(texts: Sequence[str]) -> bool:
     shell_complete=names_of("gpu"),
     help="Explain why this GPU or family of GPUs is not the answer.",
 )
+@click.argument("term", required=False)
 @FORMAT
 def explain(term: str | None, rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
     """Explain what a job costs, part by part, and why another GPU is not the answer; or what a TERM means.

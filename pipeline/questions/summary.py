@@ -57,12 +57,17 @@ def pick_text(row: Mapping[str, Any]) -> str:
     """Return the rank of an answer with what it was picked as, such as "1 cheapest"."""
     picked = [_SHORT_PICKS[name] for name in PICKS if name in (row["pick"] or ())]
     names = "all three" if len(picked) == len(PICKS) else "+".join(picked)
+    names = names or ("fastest" if _is_fastest(row) else "")
     return f"{row['rank']:>2} {names}".rstrip()
 
 
 def picks_first(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows with those that are picked first."""
-    return sorted(rows, key=lambda row: (row["pick"] is None, row["rank"]))
+    """Return the rows with those that are picked first, after the fastest of a ranking by time."""
+    return sorted(rows, key=lambda row: (not _is_fastest(row), row["pick"] is None, row["rank"]))
+
+
+def _is_fastest(row: Mapping[str, Any]) -> bool:
+    return bool(row["objective"] == "time" and row["rank"] == 1)
 
 
 def price_warnings(session: Session, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -177,7 +177,7 @@ def test_an_answer_fits_the_screen_with_the_picks_on_top(options: tuple[str, ...
     assert shown[0].startswith("llama-3.1-8b ")
     heading = next(place for place, line in enumerate(shown) if line.startswith("rank "))
     assert {"USD", "hours", "GPU", "provider", "in"} <= {*shown[heading].split()}
-    assert shown[heading + 1].split()[1].startswith(("cheapest", "all", "value", "safest"))
+    assert shown[heading + 1].split()[1].startswith(("cheapest", "all", "value", "safest", "fastest"))
     rows = shown[heading + 1 : shown.index("")]
     assert len(rows) >= 3 or len(rows) == _rows_of(*QLORA, *options, home=sample_home)
 
