@@ -26,8 +26,7 @@ from pipeline.questions.session import Session
 from pipeline.questions.tables import cell_text, table_for_people
 from pipeline.questions.why import Explanation
 from pipeline.questions.words import assumptions, machine_lines, nothing_fits
-from pipeline.warehouse.query import Result, age_note
-from pipeline.warehouse.query import ask as query_result
+from pipeline.warehouse.query import Result, age_note, one_query
 
 if TYPE_CHECKING:
     from pipeline.catalog.own import OwnModel
@@ -54,8 +53,8 @@ class Answer(Sequence[Row]):
         self.notes = tuple(notes)
         self._rows = [_floats(row) for row in result.dicts()]
         self._result = result
-        text = (self._rows[0].get("assumptions") or "{}") if self._rows else "{}"
-        self.assumptions: Row = json.loads(text)
+        is_ranking = bool(self._rows) and {"rank", "pick", "assumptions"} <= self._rows[0].keys()
+        self.assumptions: Row = json.loads(self._rows[0]["assumptions"] or "{}") if is_ranking else {}
 
     @overload
     def __getitem__(self, place: int) -> Row: ...
@@ -229,8 +228,9 @@ class Prices:
         return Answer(gpu_prices.models(self._session(), text))
 
     def sql(self, query: str) -> Answer:
-        """Return the rows of an SQL query on the published file, which is read-only. Raises QueryError."""
-        return Answer(query_result(self._session().connection, query))
+        """Return the rows of an SQL query on the published file, which is read-only. Raises QueryError, also
+        for two columns of one name, of which a row could keep only one."""
+        return Answer(one_query(self._session().connection, query))
 
     def _asked(self, config: str | Path | None, job: dict[str, Any]) -> tuple[Session, Job]:
         if (config is None) == (job.get("model") is None):

@@ -88,14 +88,11 @@ def _show_prices(
         return
     notes, missing = gpu_prices.price_notes(found, asked), not_asked(session)
     if "day" in found.columns:
-        _show_daily(found)
+        _show_daily(found, limit, [*notes, *missing])
     else:
         some = found if asked["asked"].get("gpu") else gpu_prices.cheapest_of_each(found)
-        rows = limit or rows_on_screen([*notes, *missing], AROUND_PRICES)
-        shown = prices_for_people(some if rows is None else some.first(rows))
-        show(shown, form)
-        if limit is None and (more := len(some.rows) - len(shown.rows)):
-            say(f"{more:,} more with --limit {len(some.rows)}")
+        shown = prices_for_people(some)
+        _show_some(shown, limit, [*notes, *missing], f"--limit {len(some.rows)} shows them")
     for line in notes:
         tell(line)
     for line in missing:
@@ -107,13 +104,13 @@ def _is_below(found: Result, below_usd: float) -> bool:
     cheapest_usd = next(found.dicts())["usd_per_gpu_hour"]
     is_below = float(cheapest_usd) < below_usd
     is_or_not = "below" if is_below else "not below"
-    say(f"The cheapest price is ${price_text(cheapest_usd)} per GPU-hour, {is_or_not} ${below_usd:,.2f}.")
+    say(f"The cheapest price is ${price_text(cheapest_usd)} per GPU-hour, {is_or_not} ${below_usd:,.10g}.")
     return is_below
 
 
-def _show_daily(found: Result) -> None:
-    """Print a row per card and price kind, with the newest, lowest and highest price and a line of prices."""
-    from pipeline.cli.printing import show
+def _show_daily(found: Result, limit: int | None, others: Sequence[str]) -> None:
+    """Print a row per card and price kind, cheapest first, with the newest, lowest and highest price and a
+    line of prices: ``limit`` rows, or as many as fit the screen beside ``others``."""
     from pipeline.questions.tables import OF_OFFERS, for_people
 
     series = groupby(found.dicts(), key=lambda row: (row["gpu_id"], row["price_kind"]))
@@ -126,10 +123,24 @@ def _show_daily(found: Result) -> None:
         tuple(types.get(name, "VARCHAR") for name in rows[0]),
         [tuple(row.values()) for row in rows],
     )
-    show(for_people(lined, DAILY, price_kind=OF_OFFERS["price_kind"]), "table")
+    shown = for_people(lined, DAILY, price_kind=OF_OFFERS["price_kind"])
+    _show_some(shown, limit, others, f"--limit {len(shown.rows)} shows them")
     days = sorted({row["day"] for row in found.dicts()})
-    count = "1 day" if len(days) == 1 else f"{len(days)} days"
-    tell(f"{count} on record, {days[0]} to {days[-1]}; a line has those with a price.")
+    if len(days) == 1:
+        tell(f"The only day on record is {days[0]}.")
+    else:
+        tell(f"{len(days)} days on record, {days[0]} to {days[-1]}; a line has those with a price.")
+
+
+def _show_some(shown: Result, limit: int | None, others: Sequence[str], narrower: str) -> None:
+    """Print ``limit`` rows of a table for people, or as many as fit the screen beside ``others``; unless a
+    limit was given, count the rest and say with ``narrower`` how to see it."""
+    from pipeline.cli.printing import show
+
+    rows = limit or rows_on_screen(others, AROUND_PRICES) or len(shown.rows)
+    show(shown.first(rows), "table")
+    if limit is None and (more := len(shown.rows) - rows) > 0:
+        say(f"{more:,} more: {narrower}")
 
 
 def _with_line(days: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -152,7 +163,10 @@ def gpus(text: str | None, form: str) -> None:
 
     with published_prices(with_age=False) as session:
         found = gpus_of(session, text)
-        show(for_people(found, GPUS) if form == "table" else found, form)
+        if form == "table":
+            _show_some(for_people(found, GPUS), None, [], "name a part of a name, or use --format csv")
+        else:
+            show(found, form)
 
 
 @click.command()
@@ -166,4 +180,7 @@ def models(text: str | None, form: str) -> None:
 
     with published_prices(with_age=False) as session:
         found = models_of(session, text)
-        show(for_people(found, MODELS) if form == "table" else found, form)
+        if form == "table":
+            _show_some(for_people(found, MODELS), None, [], "name a part of a name, or use --format csv")
+        else:
+            show(found, form)

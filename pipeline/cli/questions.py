@@ -34,6 +34,10 @@ ROWS, LEAST_ROWS = 10, 3
 AROUND_ROWS = 3
 """Lines of a screen besides rows and sentences: the command, the headings, and the next prompt."""
 
+AROUND_LIST = 6
+"""Lines of a screen besides a list and sentences: the command, two of headings, a blank, a note, and the next
+prompt."""
+
 AROUND_TEXT = 2
 """Lines of a screen besides an answer: the command and the next prompt."""
 
@@ -109,7 +113,7 @@ def cheapest(day: datetime | None, limit: int | None, every: str | None, form: s
     """
     from pipeline.cli.printing import show
     from pipeline.questions.alternatives import foreseen
-    from pipeline.questions.recurring import with_year
+    from pipeline.questions.recurring import recurring_lines, with_year
     from pipeline.questions.words import machine_lines, nothing_fits
 
     with question(settings, day.date() if day else None, with_age=form != "table") as (job, session):
@@ -122,8 +126,10 @@ def cheapest(day: datetime | None, limit: int | None, every: str | None, form: s
         if form == "table":
             _show_ranking(session, job, found, limit, runs, is_newest=day is None)
         else:
-            show(with_year(found.first(limit or ROWS), runs) if runs else found.first(limit or ROWS), form)
-            for line in machine_lines(job, session, limit or ROWS):
+            some = found.first(limit or ROWS)
+            show(with_year(some, runs) if runs else some, form)
+            year = recurring_lines(session, job, list(found.dicts()), runs) if runs else []
+            for line in (*machine_lines(job, session, limit or ROWS), *year):
                 say(line)
 
 
@@ -229,7 +235,7 @@ def explain(term: str | None, rank: int, not_gpu: str | None, form: str, **setti
     from pipeline.questions.why import explain as explanation_of
 
     if term is not None:
-        _explain_term(term, settings)
+        _explain_term(term, {**settings, "not_gpu": not_gpu, "rank": None if rank == 1 else rank})
         return
     with question(settings) as (job, session):
         found = explanation_of(session, job, rank, not_gpu)
@@ -412,14 +418,16 @@ def _show_fits_on(found: "Result", gpu: str, gpus: int, form: str) -> None:
         return
     place = found.columns.index("verdict")
     fitting = [row for row in found.rows if row[place] == "fits"]
-    if fitting:
-        show(for_people(replace(found, rows=fitting), FITS_ON), form)
-    tell()
-    tell(
+    told = [
         f"{len(fitting)} of {len(found.rows)} pairs of model and method fit on {gpus} x {gpu} with a "
-        "probability of 90% or more; --format csv lists the others, too."
-    )
-    for line in largest_that_fit(found):
+        "probability of 90% or more; --format csv lists the others, too.",
+        *largest_that_fit(found),
+    ]
+    rows = rows_on_screen(told, AROUND_LIST) or len(fitting)
+    if fitting:
+        show(for_people(replace(found, rows=fitting[-rows:]), FITS_ON), form)
+    tell()
+    for line in told:
         tell(line)
 
 

@@ -1,6 +1,5 @@
 """Prices per GPU-hour without a job: today's by card and provider, and the lowest on each day on record."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,8 @@ from pipeline.warehouse.query import Result
 
 def prices(session: Session, constraints: Mapping[str, Any]) -> tuple[Result, dict[str, Any]]:
     """Return today's prices that meet constraints, cheapest first (the rows of the macro ``gpu_prices``), and
-    the completed question (a row of ``completed_jobs``). Raises JobError."""
+    the completed question (a row of ``completed_jobs``, and ``skipped``: a row of ``skipped_prices``). Raises
+    JobError."""
     asked = _complete(session, constraints, PRICE_SETTINGS)
     return session.ask(f"FROM gpu_prices('{JOBS}')"), asked
 
@@ -35,7 +35,9 @@ def _complete(session: Session, constraints: Mapping[str, Any], allowed: tuple[s
             raise JobError(f"{what} cannot be chosen by {name}, only by {', '.join(allowed)}")
     # Prices depend on no model and no work, which every job must name.
     ((model,),) = session.ask("SELECT min(model) FROM main.models").rows
-    return session.complete(Job(model=model, tokens=1, **given))
+    asked = session.complete(Job(model=model, tokens=1, **given))
+    left_out = next(session.ask(f"FROM skipped_prices('{JOBS}')").dicts(), {})
+    return asked | {"skipped": {name: value for name, value in left_out.items() if value}}
 
 
 def cheapest_of_each(prices: Result) -> Result:
@@ -58,7 +60,7 @@ def price_notes(found: Result, asked: Mapping[str, Any]) -> list[str]:
             lines.append("None of these is a company's own machine.")
         elif own != first:
             lines.append(f"The cheapest of a company's own machines: {_price_text(own)}.")
-    return [*lines, *skipped(json.loads(asked["job_assumptions"]))]
+    return [*lines, *skipped(asked["skipped"])]
 
 
 def _own_machine(found: Result) -> dict[str, Any] | None:

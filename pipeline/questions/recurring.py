@@ -18,36 +18,40 @@ def with_year(ranking: Result, runs_per_year: int) -> Result:
     return Result((*ranking.columns, "year_usd"), (*ranking.types, ranking.types[place]), rows)
 
 
-def kept_machine(session: Session, job: Job, runs_per_year: int) -> dict[str, Any] | None:
-    """Return the machine that costs least if it is kept all year for the runs of a job: a row of the macro
-    ``kept_machines``; None if no machine can be kept. Raises JobError."""
+def kept_machines(session: Session, job: Job, runs_per_year: int) -> list[dict[str, Any]]:
+    """Return the machines that cost least if they are kept all year for the runs of a job, one reserved and
+    one quoted: the rows of the macro ``kept_machines``. Raises JobError."""
     session.complete(job)
     query = f"FROM kept_machines('{JOBS}', '{session.plans()}', ?)"
-    return next(session.ask(query, [runs_per_year]).dicts(), None)
+    return list(session.ask(query, [runs_per_year]).dicts())
 
 
 def recurring_lines(
-    rows: Sequence[Mapping[str, Any]], kept: Mapping[str, Any] | None, runs_per_year: int
+    session: Session, job: Job, rows: Sequence[Mapping[str, Any]], runs_per_year: int
 ) -> list[str]:
-    """Return the cost of a year in sentences. ``rows``: of the job's ranking; ``kept``: the machine to
-    keep all year, if there is one."""
+    """Return the cost of a year in sentences: of machines rented for each run, and of machines kept all year.
+    ``rows``: the first rows of the job's ranking. Raises JobError."""
     rented = next((row for row in rows if row["price_kind"] not in ("quote", "own")), rows[0])
     year_usd = rented["total_usd"] * runs_per_year
     lines = [
         f"{runs_per_year} runs a year: ${year_usd:,.2f} if rank {rented['rank']} is rented for each, "
         f"{number_text(rented['hours'] * runs_per_year)} hours in all."
     ]
-    if kept is None:
-        return [*lines, "No machine can be reserved for a year of these runs."]
+    kept = kept_machines(session, job, runs_per_year)
+    if not any(each["price_kind"] == "reserved" for each in kept):
+        lines.append("No machine that is in time can be reserved for a year of these runs.")
+    return [*lines, *(_kept(each, rented, runs_per_year) for each in kept)]
+
+
+def _kept(kept: Mapping[str, Any], rented: Mapping[str, Any], runs_per_year: int) -> str:
     count = "1 term" if kept["terms"] == 1 else f"{kept['terms']} terms"
     terms = f"{count} of {kept['term_days']} days" if kept["terms"] else "every hour of the year"
-    return [
-        *lines,
+    return (
         f"Kept all year: {way_text(kept)}, {terms}, ${kept['year_usd']:,.2f}. The runs use "
         f"{percent_text(kept['share_used'])} of it; used without a break, it costs "
         f"${kept['least_run_usd']:,.2f} a run, against ${rented['total_usd']:,.2f}."
-        f"{_break_even(rented, kept, runs_per_year)}",
-    ]
+        f"{_break_even(rented, kept, runs_per_year)}"
+    )
 
 
 def _break_even(rented: Mapping[str, Any], kept: Mapping[str, Any], runs_per_year: int) -> str:

@@ -9,7 +9,7 @@ from pipeline.questions.alternatives import alternatives, are_dearer
 from pipeline.questions.job import Job
 from pipeline.questions.numbers import amount_text
 from pipeline.questions.reasons import kind_text
-from pipeline.questions.recurring import kept_machine, recurring_lines
+from pipeline.questions.recurring import recurring_lines
 from pipeline.questions.session import Session
 from pipeline.questions.sources_behind import replayed_sources
 from pipeline.questions.words import (
@@ -101,7 +101,7 @@ def told_beside(
     spot = [f"Rank {first['rank']}: {interruptions_text(first)}"] if first["price_kind"] == "spot" else []
     year = []
     if runs_per_year is not None:
-        year = recurring_lines(rows, kept_machine(session, job, runs_per_year), runs_per_year)
+        year = recurring_lines(session, job, rows, runs_per_year)
     by_weight = [
         (wait_lines(first), 0),
         (spot, 1),

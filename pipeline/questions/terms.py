@@ -9,7 +9,18 @@ from pathlib import Path
 from pipeline.catalog.job_settings import job_settings
 from pipeline.home.paths import CATALOG_DIR, SQL_DIR
 from pipeline.questions.job import JobError
-from pipeline.questions.words import PICKS
+
+IN_TABLES = {
+    "cheapest": "the pick that costs least, or next to nothing more with fewer doubts; pick has the rule",
+    "value": "the best value: the pick with the lowest cost when your waiting counts, too; pick has the rule",
+    "best value": "the pick with the lowest cost when your waiting counts, too; pick has the rule",
+    "safest": "the pick on a company's own machine, sure to fit and to finish in time; pick has the rule",
+    "all three": "the cheapest, the best value and the safest in one",
+    "fastest": "the first of a ranking by time",
+    "private": "a private owner's machine (tier_class community or marketplace): it may vanish",
+    "resold": "a reseller's offer (tier_class resold): ask whose machine it is",
+}
+"""Words of a table for people that are no column, value or setting."""
 
 
 def meanings(term: str, headings: Mapping[str, str]) -> list[str]:
@@ -33,6 +44,8 @@ def columns_meanings(columns: Iterable[str]) -> dict[str, str]:
 
 
 def _terms(headings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, text in IN_TABLES.items():
+        yield name, f"{name} (in a ranking): {text}"
     for row in _rows(SQL_DIR / "schema" / "columns.csv"):
         if not row["meaning"]:
             continue
@@ -45,8 +58,6 @@ def _terms(headings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield column, text
         if heading:
             yield heading, text
-        if column == "pick":
-            yield from ((name, text) for name in PICKS)
         for value in values:
             name, _, meaning = value.partition(" (")
             if meaning:

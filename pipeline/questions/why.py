@@ -1,6 +1,7 @@
 """Explanations of an answer, of a GPU that is not the answer, and of a job's cost on earlier days."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -108,6 +109,10 @@ def age_of_newest(days: Result, today: date) -> str:
     return f"the newest price here is from {newest}, {ago}"
 
 
+NAMED = 5
+"""The most other cards of a family that are named."""
+
+
 def why_not_sentences(explanation: Explanation) -> list[str]:
     """Explain in words why the GPU that was asked about is not the answer: what rules it out or makes it
     dearer, and then its rank and cost."""
@@ -129,10 +134,19 @@ def why_not_sentences(explanation: Explanation) -> list[str]:
             f"{other['provider']}, ${other['total_usd']:,.2f} (${abs(more):,.2f} "
             f"{'more' if more >= 0 else 'less'}), {number_text(other['hours'])} hours."
         )
-    others = [each["gpu_id"] for each in explanation.why_not[1:]]
-    if others:
-        lines.append(f"The other cards of that name did no better: {', '.join(others)}.")
-    return lines
+    return [*lines, *_others(explanation.why_not[1:])]
+
+
+def _others(why_not: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence on the other cards of a family: which are ranked, and how many are not."""
+    ranked = [f"{each['gpu_id']} (rank {each['rank']})" for each in why_not if each["rank"] is not None]
+    parts = []
+    if ranked:
+        more = f" and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
+        parts.append(f"ranked are {', '.join(ranked[:NAMED])}{more}")
+    if missing := len(why_not) - len(ranked):
+        parts.append(f"{missing} {'is' if missing == 1 else 'are'} not ranked")
+    return [f"Of the other cards of that name, {'; '.join(parts)}."] if parts else []
 
 
 WATCHED = (

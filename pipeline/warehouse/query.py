@@ -118,6 +118,21 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
     return Result(tuple(c[0] for c in described), tuple(str(c[1]) for c in described), rows)
 
 
+def one_query(connection: duckdb.DuckDBPyConnection, query: str) -> Result:
+    """Run one query that reads, such as SELECT, FROM or DESCRIBE. Raises QueryError for anything else, and
+    for two columns of one name."""
+    try:
+        kinds = [statement.type for statement in duckdb.extract_statements(query)]
+    except duckdb.Error as error:
+        raise QueryError(readable(error)) from error
+    if kinds != [duckdb.StatementType.SELECT]:
+        raise QueryError("give one query that reads, such as SELECT or FROM")
+    found = ask(connection, query)
+    if twice := sorted({name for name in found.columns if found.columns.count(name) > 1}):
+        raise QueryError(f"two columns are called {twice[0]}: name them with AS")
+    return found
+
+
 FETCHED_ROWS = 1_000
 """The number of rows that a stream fetches at a time."""
 

@@ -72,7 +72,8 @@ COMMENT ON MACRO TABLE wanted_prices IS
 CREATE OR REPLACE MACRO captures_in_effect(prices) AS TABLE
 SELECT d.job, d.day, c.source, max(c.day) AS captured
 FROM (SELECT DISTINCT job, day FROM query_table(prices)) AS d
-JOIN (SELECT DISTINCT job, source, day FROM query_table(prices)) AS c ON c.job = d.job AND c.day <= d.day
+-- A capture counts even if it has none of the wanted prices: then they are no longer offered.
+JOIN (SELECT DISTINCT source, day FROM recorded_prices()) AS c ON c.day <= d.day
 JOIN main.sources AS s ON s.source = c.source AND c.day >= d.day - s.stale_after_days
 GROUP BY d.job, d.day, c.source;
 COMMENT ON MACRO TABLE captures_in_effect IS

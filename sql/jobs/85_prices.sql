@@ -33,6 +33,31 @@ ORDER BY j.job, usd_per_gpu_hour, gpu_count, r.gpu_id, r.provider, r.price_kind,
 COMMENT ON MACRO TABLE gpu_prices IS
     'Today''s prices that meet the constraints of jobs, cheapest first: for each job, card, provider, price kind and term, the machine with the lowest price in USD per GPU-hour, including the charge for its host. gpu_count and usd_per_hour: the GPUs and the price of that machine. Prices per GPU whose source does not say which machines it sells are included. jobs: rows of price_questions.';
 
+CREATE OR REPLACE MACRO skipped_prices(jobs) AS TABLE
+SELECT
+    j.job,
+    count(*) FILTER (
+        (asks_country AND o.country IS NULL) OR (asks_continent AND o.continent IS NULL)
+    ) AS offers_without_place,
+    list(DISTINCT o.country ORDER BY o.country) FILTER (
+        n.renter_notice = 'sanctions' AND j.constraints.country.wanted IS NULL
+    ) AS countries_left_out
+FROM (
+    SELECT
+        *,
+        coalesce(constraints.country.wanted, constraints.country.unwanted) IS NOT NULL AS asks_country,
+        coalesce(constraints.continent.wanted, constraints.continent.unwanted) IS NOT NULL AS asks_continent
+    FROM query_table(jobs)
+) AS j
+JOIN main.offers_latest AS o
+    ON o.ranked AND list_contains(j.price_kinds, o.price_kind) AND is_wanted(o.gpu_id, j.constraints.gpu_id)
+    AND is_wanted(o.provider, j.constraints.provider) AND is_wanted(o.source, j.constraints.source)
+    AND is_wanted(o.tier_class, j.constraints.tier_class)
+LEFT JOIN main.countries AS n ON n.country = o.country
+GROUP BY j.job;
+COMMENT ON MACRO TABLE skipped_prices IS
+    'What gpu_prices skips because of its place: for each job, the number of offers of the wanted cards, kinds, providers and tiers whose place is not known although the job asks for one, and the countries under sanctions (null if none) that have such offers. jobs: rows of price_questions.';
+
 CREATE OR REPLACE MACRO prices_for(constraints) AS TABLE
 WITH _price_jobs AS (
     FROM price_questions(constraints)

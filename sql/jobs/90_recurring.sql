@@ -21,7 +21,9 @@ _kept_years AS (
         24 * coalesce(terms * c.term_days, 365) AS paid_hours,
         (paid_hours * (c.usd_per_hour + c.host_usd_per_hour))::DECIMAL(18, 2) AS year_usd
     FROM _kept_costs AS c
-    WHERE c.price_kind IN ('reserved', 'quote') AND c.hours * runs_per_year <= 365 * 24
+    JOIN query_table(jobs) AS j USING (job)
+    WHERE c.price_kind IN ('reserved', 'quote') AND c.hours <= j.max_hours
+        AND c.hours * runs_per_year <= 365 * 24
 )
 
 SELECT
@@ -30,7 +32,8 @@ SELECT
     (year_usd / floor(paid_hours / hours))::DECIMAL(18, 4) AS least_run_usd
 FROM _kept_years
 QUALIFY row_number() OVER (
-    PARTITION BY job ORDER BY price_kind <> 'quote', year_usd, hours, gpu_count, offer
-) = 1;
+    PARTITION BY job, price_kind ORDER BY year_usd, hours, gpu_count, offer
+) = 1
+ORDER BY job, year_usd;
 COMMENT ON MACRO TABLE kept_machines IS
-    'For each job, the machine that costs least if it is kept for a year (365 days) to run the job runs_per_year times: at a quoted price for every hour of the year if the job has a quote, otherwise reserved for whole terms; the runs must fit into the year one after another. terms: the number of terms paid for; hours: of one run; year_usd: what the machine costs in a year, in USD, without disk and data; share_used: the share of the hours paid for that the runs take; least_run_usd: the cost of a run if the machine is used without a break. A job without such a machine has no row. jobs: rows of completed_jobs; plans: rows of plans, with their job.';
+    'For each job, the machine that costs least if it is kept for a year (365 days) to run the job runs_per_year times: one reserved for whole terms, and one of the job''s quotes, at its price for every hour of the year; a run must finish within max_hours, and the runs must fit into the year one after another; a budget (max_usd) is for one rented run and does not count here. terms: the number of terms paid for; hours: of one run; year_usd: what the machine costs in a year, in USD, without disk and data; share_used: the share of the hours paid for that the runs take; least_run_usd: the cost of a run if the machine is used without a break. A job without such a machine has no row. jobs: rows of completed_jobs; plans: rows of plans, with their job.';
