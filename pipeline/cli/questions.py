@@ -113,7 +113,7 @@ def cheapest(day: datetime | None, limit: int | None, every: str | None, form: s
     """
     from pipeline.cli.printing import show
     from pipeline.questions.alternatives import foreseen
-    from pipeline.questions.recurring import recurring_lines, with_year
+    from pipeline.questions.recurring import kept_machines, recurring_lines, with_year
     from pipeline.questions.words import machine_lines, nothing_fits
 
     with question(settings, day.date() if day else None, with_age=form != "table") as (job, session):
@@ -128,9 +128,11 @@ def cheapest(day: datetime | None, limit: int | None, every: str | None, form: s
         else:
             some = found.first(limit or ROWS)
             show(with_year(some, runs) if runs else some, form)
-            year = recurring_lines(session, job, list(found.dicts()), runs) if runs else []
-            for line in (*machine_lines(job, session, limit or ROWS), *year):
+            for line in machine_lines(job, session, limit or ROWS):
                 say(line)
+            if runs:
+                for line in recurring_lines(list(found.dicts()), kept_machines(session, job, runs), runs):
+                    say(line)
 
 
 def _show_ranking(

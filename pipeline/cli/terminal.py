@@ -30,12 +30,8 @@ def width(stream: TextIO | None = None) -> int | None:
 
 
 def height() -> int | None:
-    """Return the number of lines that fit the screen: the variable LINES if it is a number above 0, else the
-    terminal's height, or None for a pipe or a file."""
-    lines = os.environ.get("LINES", "")
-    if not (lines.isdecimal() and int(lines)) and not sys.stdout.isatty():
-        return None
-    return shutil.get_terminal_size().lines
+    """Return the number of lines that fit the terminal, or None for a pipe or a file."""
+    return shutil.get_terminal_size().lines if sys.stdout.isatty() else None
 
 
 def is_styled() -> bool:

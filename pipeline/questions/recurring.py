@@ -27,17 +27,16 @@ def kept_machines(session: Session, job: Job, runs_per_year: int) -> list[dict[s
 
 
 def recurring_lines(
-    session: Session, job: Job, rows: Sequence[Mapping[str, Any]], runs_per_year: int
+    rows: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, Any]], runs_per_year: int
 ) -> list[str]:
-    """Return the cost of a year in sentences: of machines rented for each run, and of machines kept all year.
-    ``rows``: the first rows of the job's ranking. Raises JobError."""
+    """Return the cost of a year in sentences: of machines rented for each run, and of ``kept`` machines.
+    ``rows``: the first rows of the job's ranking."""
     rented = next((row for row in rows if row["price_kind"] not in ("quote", "own")), rows[0])
     year_usd = rented["total_usd"] * runs_per_year
     lines = [
         f"{runs_per_year} runs a year: ${year_usd:,.2f} if rank {rented['rank']} is rented for each, "
         f"{number_text(rented['hours'] * runs_per_year)} hours in all."
     ]
-    kept = kept_machines(session, job, runs_per_year)
     if not any(each["price_kind"] == "reserved" for each in kept):
         lines.append("No machine that is in time can be reserved for a year of these runs.")
     return [*lines, *(_kept(each, rented, runs_per_year) for each in kept)]

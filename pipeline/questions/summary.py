@@ -9,7 +9,7 @@ from pipeline.questions.alternatives import alternatives, are_dearer
 from pipeline.questions.job import Job
 from pipeline.questions.numbers import amount_text
 from pipeline.questions.reasons import kind_text
-from pipeline.questions.recurring import recurring_lines
+from pipeline.questions.recurring import kept_machines, recurring_lines
 from pipeline.questions.session import Session
 from pipeline.questions.sources_behind import replayed_sources
 from pipeline.questions.words import (
@@ -101,11 +101,12 @@ def told_beside(
     spot = [f"Rank {first['rank']}: {interruptions_text(first)}"] if first["price_kind"] == "spot" else []
     year = []
     if runs_per_year is not None:
-        year = recurring_lines(session, job, rows, runs_per_year)
+        year = recurring_lines(rows, kept_machines(session, job, runs_per_year), runs_per_year)
     by_weight = [
         (wait_lines(first), 0),
         (spot, 1),
-        (year, 0),
+        (year[:2], 0),
+        (year[2:], 1),
         (machine_lines(job, session, shown), 0),
         (picks(rows, beside_table=True), 0),
         (ties(rows), 3),
@@ -114,5 +115,5 @@ def told_beside(
         (assumptions(first, briefly=True), 4),
     ]
     if are_dearer(rows):
-        by_weight.insert(0, by_weight.pop(6))
+        by_weight.insert(0, by_weight.pop(7))
     return [Told(text, weight) for texts, weight in by_weight for text in texts]

@@ -34,6 +34,6 @@ FROM _kept_years
 QUALIFY row_number() OVER (
     PARTITION BY job, price_kind ORDER BY year_usd, hours, gpu_count, offer
 ) = 1
-ORDER BY job, year_usd;
+ORDER BY job, price_kind <> 'quote', year_usd;
 COMMENT ON MACRO TABLE kept_machines IS
     'For each job, the machine that costs least if it is kept for a year (365 days) to run the job runs_per_year times: one reserved for whole terms, and one of the job''s quotes, at its price for every hour of the year; a run must finish within max_hours, and the runs must fit into the year one after another; a budget (max_usd) is for one rented run and does not count here. terms: the number of terms paid for; hours: of one run; year_usd: what the machine costs in a year, in USD, without disk and data; share_used: the share of the hours paid for that the runs take; least_run_usd: the cost of a run if the machine is used without a break. A job without such a machine has no row. jobs: rows of completed_jobs; plans: rows of plans, with their job.';

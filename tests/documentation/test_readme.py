@@ -26,7 +26,6 @@ def test_the_answer_that_it_shows_is_the_answer(sample_home: Home, monkeypatch: 
     It is that of the demo, which leaves out the sources that a first refresh does not ask.
     """
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.delenv("LINES", raising=False)  # some libraries set it
     (asked,) = [line for line in commands("gpufare cheapest") if line.endswith("qlora --tokens 100M")]
     off = [name for name, config in asked_configs().items() if why_off(config, Choices(), {})]
     words = shlex.split(asked)[1:]

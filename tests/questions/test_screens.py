@@ -49,10 +49,12 @@ def test_an_answer_fits_the_screen(asked: tuple[str, ...], first: str, last: str
 def test_facts_and_prices_without_room_are_counted(sample_home: Home) -> None:
     compared = screen("compare", "mi300x", "h100", *H100S, home=sample_home)
     assert [line for line in compared if line.endswith("facts more with --format record")]
-    (more,) = [line for line in screen("prices", "h100", home=sample_home) if "more with --limit" in line]
-    count, *_, every = more.split()
+    (more,) = [line for line in screen("prices", "h100", home=sample_home) if "more: --limit " in line]
+    count, _, _, every, *_ = more.split()
     assert len(screen("prices", "h100", "--limit", every, home=sample_home)) > int(count)
-    assert "more with" not in gpufare("prices", "h100", home=sample_home).stderr
+    assert "more: --limit" not in gpufare("prices", "h100", home=sample_home).stderr
+    for asked in (("gpus",), ("models",), ("prices", "--history", "--kind", "any"), ("fit", "--gpu", "l4")):
+        assert len(screen(*asked, home=sample_home)) < LINES
 
 
 def test_a_word_of_an_answer_is_explained(sample_home: Home) -> None:
@@ -123,7 +125,7 @@ KEPT: dict[str, Any] = {
 
 def test_a_kept_machine_pays_from_the_runs_that_cost_as_much_rented() -> None:
     """8,760 USD a year are 876 runs at 10 USD, which take 4,380 of 8,760 hours."""
-    *_, told = recurring_lines([RENTED], KEPT, 52)
+    *_, told = recurring_lines([RENTED], [KEPT], 52)
     assert told.endswith(" It pays from 876 runs a year, when they use 50% of it.")
-    *_, never = recurring_lines([RENTED], KEPT | {"least_run_usd": 10.0}, 52)
+    *_, never = recurring_lines([RENTED], [KEPT | {"least_run_usd": 10.0}], 52)
     assert never.endswith("against $10.00.")

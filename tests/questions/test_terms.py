@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.questions.job import JobError
 from pipeline.questions.tables import CHEAPEST, HEADINGS
-from pipeline.questions.terms import columns_meanings, meanings
+from pipeline.questions.terms import IN_TABLES, columns_meanings, meanings
 from tests.conftest import gpufare
 
 
@@ -16,7 +16,8 @@ def test_a_heading_is_known_in_any_spelling(term: str) -> None:
 
 def test_columns_values_picks_options_and_parameters_are_known() -> None:
     assert meanings("spot", HEADINGS)[0] == "spot (a value of price_kind): may be interrupted"
-    assert meanings("safest", HEADINGS)[0].startswith("pick: The picks of a ranking")
+    for word in IN_TABLES:
+        assert meanings(word, HEADINGS)[0].startswith(f"{word} (in a ranking): ")
     assert any(text.startswith("--kind (an option): ") for text in meanings("kind", HEADINGS))
     (text,) = meanings("hour_worth_share", HEADINGS)
     assert text.startswith("hour_worth_share (a cost parameter, ")

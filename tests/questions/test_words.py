@@ -16,7 +16,7 @@ from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.reasons import percent_text, unranked_text, why_not_text, worse_text
 from pipeline.questions.tables import CHEAPEST, table_for_people
-from pipeline.questions.why import Explanation, age_of_newest, why_not_sentences
+from pipeline.questions.why import NAMED, Explanation, age_of_newest, why_not_sentences
 from pipeline.questions.words import (
     change_text,
     changed,
@@ -137,10 +137,16 @@ def test_why_another_gpu_is_not_the_answer() -> None:
             f"l4: too slow. Rank 3 of 9: 2 of it at A, ${Decimal(usd):,.2f} ({more}), 1,234 hours."
         ]
     out = {"gpu_id": "l4", "rank": None, "reason": "no_price", "detail": "no price"}
-    assert said(out, {"gpu_id": "a"}, {"gpu_id": "b"}) == [
-        "l4 is not ranked: no price.",
-        "The other cards of that name did no better: a, b.",
-    ]
+    ranked = [{"gpu_id": f"a{rank}", "rank": rank} for rank in range(4, 4 + NAMED + 2)]
+    names = "a4 (rank 4), a5 (rank 5), a6 (rank 6), a7 (rank 7), a8 (rank 8)"
+    for others, told in (
+        ([*ranked[:1], {"gpu_id": "b", "rank": None}], "ranked are a4 (rank 4); 1 is not ranked"),
+        (ranked, f"ranked are {names} and 2 more"),
+        ([{"gpu_id": "b", "rank": None}] * 2, "2 are not ranked"),
+    ):
+        assert said(out, *others) == [
+            "l4 is not ranked: no price.", f"Of the other cards of that name, {told}.",
+        ]  # fmt: skip
 
 
 def test_what_makes_an_answer_worse_than_another() -> None:
