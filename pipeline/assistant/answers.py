@@ -1,6 +1,7 @@
 """The answers of tools: typed values and the same in words, together short enough for an assistant."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -207,8 +208,9 @@ class Answer:
     """An answer that becomes shorter if it must: first it loses its ``extra`` lines, from the last; then its
     ``lines`` become the ``shorter`` ones; then it loses the ``items`` that it lists, from the last.
 
-    ``data`` has the values for ``model``, and ``listed`` names its list of the items' values. The text is the
-    lines, a line of each item, how to ask for those left out (``narrow``), the extra lines, then ``end``."""
+    ``data`` has the values for ``model``, and ``listed`` names its list of the items' values; ``unlisted``
+    more are left out in any case. The text is the lines, a line of each item, how to ask for those left out
+    (``narrow``), the extra lines, then ``end``."""
 
     model: type[BaseModel]
     data: dict[str, Any]
@@ -218,28 +220,28 @@ class Answer:
     end: list[str] = field(default_factory=list)
     listed: str = ""
     items: Sequence[tuple[str, Any]] = ()
+    unlisted: int = 0
     narrow: str = "ask for less"
 
     def result(self) -> CallToolResult:
         """Return the answer in at most MOST_BYTES. Raises GpufareError if it cannot be so short."""
-        for found in self._ever_shorter():
-            if size_bytes(found) <= MOST_BYTES:
-                return found
-        raise GpufareError(f"the answer is longer than {MOST_BYTES:,} bytes: {self.narrow}")
-
-    def _ever_shorter(self) -> Iterator[CallToolResult]:
-        every = len(self.items)
-        for extra in range(len(self.extra), -1, -1):
-            yield self._with(self.lines, every, extra)
-        lines = self.shorter or self.lines
-        yield self._with(lines, every, 0)
-        for items in range(min(every - 1, MOST_BYTES // LEAST_ITEM_BYTES), 0, -1):
-            yield self._with(lines, items, 0)
+        every, most = len(self.items), MOST_BYTES // LEAST_ITEM_BYTES
+        shorter = self.shorter or self.lines
+        found = None
+        if every <= most:
+            found = _longest(range(len(self.extra) + 1), lambda extra: self._with(self.lines, every, extra))
+            found = found or _longest(range(1), lambda extra: self._with(shorter, every, extra))
+        found = found or _longest(
+            range(1, min(every - 1, most) + 1), lambda items: self._with(shorter, items, 0)
+        )
+        if found is None:
+            raise GpufareError(f"the answer is longer than {MOST_BYTES:,} bytes: {self.narrow}")
+        return found
 
     def _with(self, lines: list[str], items: int, extra: int) -> CallToolResult:
         data, texts = dict(self.data), list(lines)
         if self.listed:
-            left_out = len(self.items) - items
+            left_out = len(self.items) - items + self.unlisted
             data |= {self.listed: [value for _, value in self.items[:items]], "left_out": left_out}
             texts += [line for line, _ in self.items[:items]]
             texts += [f"{left_out:,} more are left out: {self.narrow}."] if left_out else []
@@ -249,6 +251,13 @@ class Answer:
             content=[TextContent(type="text", text="\n".join(map(printable, texts)))],
             structured_content=printable_json(values),
         )
+
+
+def _longest(counts: range, made: Callable[[int], CallToolResult]) -> CallToolResult | None:
+    """Return what is ``made`` of the largest of ``counts`` with at most MOST_BYTES; None if all are longer. A
+    larger count must make a longer result."""
+    short = bisect_right(counts, MOST_BYTES, key=lambda count: size_bytes(made(count)))
+    return made(counts[short - 1]) if short else None
 
 
 def size_bytes(result: CallToolResult) -> int:

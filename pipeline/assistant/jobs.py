@@ -11,7 +11,7 @@ from pipeline.assistant.published import Published
 from pipeline.questions import fit as fitting
 from pipeline.questions import why
 from pipeline.questions.alternatives import alternatives
-from pipeline.questions.fit import one_gpu
+from pipeline.questions.fit import family_notes, one_gpu
 from pipeline.questions.in_short import short_text
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.reasons import percent_text
@@ -153,7 +153,10 @@ def compare(published: Published, arguments: Arguments) -> Answer:
     facts = fitting.compare(session, cards[0], cards[1])
     best = [_best_on(session, job, card) if job.settings else None for card in cards]
     replayed = replayed_sources(session.connection)
-    taken = next((assumptions(row) for row in best if row), [])
+    taken = [
+        *family_notes(session, arguments["one"], arguments["other"]),
+        *next((assumptions(row) for row in best if row), []),
+    ]
     command = shlex.join(["gpufare", "compare", *cards, *command_line(job)[2:]])
     return Answer(
         Comparison,

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -118,15 +118,11 @@ def _matching(rows: Sequence[Row], names: Sequence[str], search: str | None) -> 
     found = [row for row in rows if all(word in _text(row, names) for word in words)]
     if found:
         return found
-    nearest = get_close_matches((search or "").lower(), list(_names(rows, names)), n=5, cutoff=0.4)
+    known = [row[names[0]] for row in rows]
+    nearest = get_close_matches((search or "").lower(), known, n=5, cutoff=0.4)
     hint = f"; the nearest: {', '.join(nearest)}" if nearest else ""
     raise JobError(f"nothing has a name with {search!r}{hint}; without search, the answer lists all")
 
 
 def _text(row: Row, names: Sequence[str]) -> str:
     return " ".join(str(row[name]) for name in names if row[name]).lower()
-
-
-def _names(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
-    """Return the names by which rows can be found."""
-    return (row[names[0]] for row in rows)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
+from pathlib import Path
 from threading import Timer
 
 from pipeline.contracts.errors import GpufareError
@@ -21,32 +22,43 @@ def today() -> date:
 MOST_SECONDS = 60
 """The most time for a question about a job; the slowest plans take a few seconds."""
 
+_State = tuple[int, int, int]
+
+
+def _state(path: Path) -> _State | None:
+    """Return what changes whenever a file is written anew or replaced; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
 
 class Published:
-    """The published file of a home, open until another one is published. Not thread-safe."""
+    """The published file of a home, open until another one is published or the home's own models change. Not
+    thread-safe."""
 
     def __init__(self, home: Home, most_seconds: float = MOST_SECONDS) -> None:
         self.home = home
         self.most_seconds = most_seconds
         self._open = ExitStack()
-        self._file: tuple[int, int, int] | None = None
+        self._files: tuple[_State | None, ...] = ()
         self._session: Session | None = None
 
     def session(self) -> Session:
-        """Return a session on the newest published file. Raises NotPublishedError and DamagedError."""
-        try:
-            found = self.home.published.stat()
-        except OSError as error:
+        """Return a session on the newest published file and the home's own models. Raises NotPublishedError
+        and DamagedError."""
+        files = (_state(self.home.published), _state(self.home.models))
+        if files[0] is None:
             self.close()
             raise NotPublishedError(
                 "nothing is published yet: run `gpufare refresh`, or `gpufare demo` for sample prices, with "
                 "the same GPUFARE_HOME as this server"
-            ) from error
-        file = (found.st_ino, found.st_mtime_ns, found.st_size)
-        if self._session is None or file != self._file:
+            )
+        if self._session is None or files != self._files:
             self.close()
             self._session = Session(self._open.enter_context(prices_of(self.home, None, today())))
-            self._file = file
+            self._files = files
         return self._session
 
     @contextmanager

@@ -24,8 +24,8 @@ def sql(published: Published, arguments: Mapping[str, Any]) -> Answer:
     """Return the first rows of a query on the published file. Raises JobError if it cannot be run."""
     published.session()  # raises the same errors as other tools if nothing is published
     found = _in_its_own_process(published.home.published, arguments["query"])
-    columns, rows = found["columns"], found["rows"]
-    count = f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"
+    columns, rows, row_count = found["columns"], found["rows"], found["row_count"]
+    count = f"{row_count:,} row{'' if row_count == 1 else 's'}"
     heading = f"The first {count}" if found["is_cut"] else count
     return Answer(
         Table,
@@ -33,6 +33,7 @@ def sql(published: Published, arguments: Mapping[str, Any]) -> Answer:
         lines=[f"{heading}; text in them comes from price pages and catalogues:", _csv_line(columns)],
         listed="rows",
         items=[(_csv_line(row), row) for row in rows],
+        unlisted=row_count - len(rows),
         narrow="select fewer columns, aggregate, or page with LIMIT and OFFSET",
         end=published.age_notes(),
     )

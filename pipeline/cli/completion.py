@@ -1,4 +1,4 @@
-"""Completion of values in a shell: the names that the published file knows.
+"""Completion of values in a shell: the names that the published file knows, and the home's own models.
 
 Opening the database at every Tab would take longer than one likes to wait, so the names are kept in a file of
 the user's cache until another file is published.
@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
+from pipeline.home.csv_rows import read_csv
 
 Names = dict[str, list[str]]
 
@@ -38,6 +39,8 @@ def names_of(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
     def complete(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
         before, comma, last = typed.rpartition(",")
         known = _published_names().get(kind, [])
+        if kind == "model":
+            known = sorted({*known, *_own_models()})
         return [CompletionItem(f"{before}{comma}{name}") for name in known if name.startswith(last.lower())]
 
     return complete
@@ -64,6 +67,13 @@ def _published_names() -> Names:
             draft.replace(kept)
         return names
     return {}
+
+
+def _own_models() -> list[str]:
+    """Return the names of the home's own models; none if they cannot be read now."""
+    with contextlib.suppress(GpufareError):
+        return [row.values["model"] for row in read_csv(paths.home().models).rows if row.values.get("model")]
+    return []
 
 
 def _read_names(published: Path) -> Names:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.assistant.answers import MOST_BYTES, Answer, Table, refusal, size_bytes
+from pipeline.assistant.answers import LEAST_ITEM_BYTES, MOST_BYTES, Answer, Table, refusal, size_bytes
 from pipeline.contracts.errors import GpufareError
 from tests.assistant.conftest import text_of
 
@@ -36,6 +36,28 @@ def test_then_items_are_left_out_and_counted() -> None:
     said = f"{len(items) - len(rows)} more are left out: ask for less."
     assert text_of(result).splitlines()[-2:] == [said, "last"]
     assert MOST_BYTES - 2 * len(WORDS) - 100 < size_bytes(result) <= MOST_BYTES
+
+
+def test_items_that_were_not_given_are_counted_as_left_out() -> None:
+    result = answer(items=[("item", ["item"])], unlisted=1_200).result()
+    assert result.structured_content["left_out"] == 1_200
+    assert text_of(result).splitlines() == ["item", "1,200 more are left out: ask for less."]
+
+
+def test_a_long_list_is_made_short_in_few_steps() -> None:
+    made: list[int] = []
+
+    class Counted(Table):
+        def model_post_init(self, _context: Any) -> None:
+            made.append(len(self.rows))
+
+    items = [(f"the row with the number {number}", [number]) for number in range(50_000)]
+    result = Answer(Counted, {"columns": []}, listed="rows", items=items).result()
+    kept = len(result.structured_content["rows"])
+    most = MOST_BYTES // LEAST_ITEM_BYTES
+    assert 0 < kept < most
+    assert max(made) <= most
+    assert len(made) <= most.bit_length() + 1
 
 
 def test_what_cannot_be_short_is_an_error() -> None:

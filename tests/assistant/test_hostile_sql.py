@@ -1,21 +1,31 @@
 """No query reads or writes anything but the published file, or keeps the machine busy."""
 
 import hashlib
+import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
 
 import duckdb
 import pytest
 
 from pipeline.assistant import queries
-from pipeline.assistant.query_process import answer
+from pipeline.assistant.answers import MOST_BYTES
+from pipeline.assistant.query_process import (
+    MOST_CELL_CHARACTERS,
+    MOST_CHARACTERS,
+    MOST_COLUMNS,
+    MOST_ROWS,
+    answer,
+)
 from pipeline.home.paths import Home
+from pipeline.warehouse.connection import MEMORY_VARIABLE
 from pipeline.warehouse.query import QueryError, reader
 from tests.assistant.conftest import Called, text_of
 
 NOT_READING, NOT_PUBLISHED, NO_TABLE = "sql runs one SELECT", "is not part of it", "does not exist"
+NOT_WRITTEN = "must be written out"
 
 HOSTILE = {
     # Files and networks.
@@ -49,7 +59,28 @@ HOSTILE = {
     "FROM duckdb_extensions()": NOT_PUBLISHED,
     "FROM job_entries('duckdb_databases', 'x', 'y')": NOT_PUBLISHED,
     "FROM job_entries('system.main.\"duckdb_databases\"')": NOT_PUBLISHED,
-    "FROM job_entries('duckdb_' || 'databases')": "must be written out",
+    "FROM job_entries(duckdb_databases)": NOT_PUBLISHED,
+    'FROM job_entries(system.main."duckdb_databases")': NOT_PUBLISHED,
+    "FROM job_entries([duckdb_databases])": NOT_PUBLISHED,
+    "FROM job_entries(E'duckdb\\x5fdatabases')": NOT_PUBLISHED,
+    "FROM job_entries('duckdb_' || 'databases')": NOT_WRITTEN,
+    "FROM job_entries(['duckdb_' || 'databases'])": NOT_WRITTEN,
+    "FROM job_entries(jobs := 'duckdb_' || 'databases')": NOT_WRITTEN,
+    "FROM job_entries(chr(100) || 'uckdb_databases')": NOT_WRITTEN,
+    "FROM job_entries('\\x64uckdb_databases'::BLOB::VARCHAR)": NOT_WRITTEN,
+    "FROM job_entries(['\\x64uckdb_databases'::BLOB::VARCHAR])": NOT_WRITTEN,
+    "FROM job_entries(TRY_CAST('\\x64uckdb_databases'::BLOB AS VARCHAR))": NOT_WRITTEN,
+    "FROM job_entries(x'6475636b64625f646174616261736573')": NOT_WRITTEN,
+    "FROM job_entries(CASE WHEN true THEN 'offers' END)": NOT_WRITTEN,
+    "FROM job_entries(coalesce('offers', NULL))": NOT_WRITTEN,
+    "FROM job_entries('offers' COLLATE nocase)": NOT_WRITTEN,
+    "FROM job_entries('offers_'[1:6])": NOT_WRITTEN,
+    "FROM job_entries(list_value('x' ORDER BY 'a' || 'b'))": NOT_WRITTEN,
+    "FROM job_entries((SELECT 'offers'))": NOT_WRITTEN,
+    "FROM job_entries(?)": NOT_WRITTEN,
+    "FROM job_entries($jobs)": NOT_WRITTEN,
+    "SELECT (SELECT count(*) FROM job_entries('\\x64uckdb_databases'::BLOB::VARCHAR))": NOT_WRITTEN,
+    "WITH x AS (FROM job_entries('\\x64uckdb_databases'::BLOB::VARCHAR)) FROM x": NOT_WRITTEN,
     "FROM connection": NO_TABLE,
     # What would last or change other answers.
     "PRAGMA database_list": NOT_READING,
@@ -112,22 +143,34 @@ def test_hostile_queries_are_refused_and_change_nothing(
         "SELECT column_name FROM information_schema.columns",
         "FROM gpu_names()",
         "WITH j AS (SELECT 'h100' AS gpu) FROM prices_for('j')",
+        "WITH j AS (SELECT 'h100' AS gpu) FROM prices_for(j)",
+        "FROM fits_on('h100', gpus := 2)",
+        "SELECT r.gpu_id FROM gpus AS g, gpu_readings(g.gpu_id) AS r",
+        "FROM job_entries(['gpus'])",
     ],
 )
 def test_reading_queries_are_answered(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     assert answer(connection, query)["rows"]
 
 
-def test_nothing_of_the_environment_and_no_path_is_in_the_process(
-    call: Called, sample_home: Home, monkeypatch: pytest.MonkeyPatch
+def test_no_key_and_no_path_is_in_the_process(
+    call: Called, sample_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    seen, python = tmp_path / "environment", tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nenv > '{seen}'\nexec '{sys.executable}' \"$@\"\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setenv("VAST_API_KEY", "secret-key")
-    assert call("sql", query="SELECT getenv('VAST_API_KEY')").is_error
     answered = call("sql", query="SELECT DISTINCT database_name FROM duckdb_tables() ORDER BY ALL")
     assert answered.structured_content["rows"] == [["gpufare"]]
     assert str(sample_home.root) not in text_of(answered)
+    environment = seen.read_text()
+    assert f"{MEMORY_VARIABLE}={queries.DUCKDB_MEMORY}" in environment.splitlines()
+    assert "VAST_API_KEY" not in environment
+    assert "secret-key" not in environment
 
 
+LONG_CELL = f"repeat('é', {MOST_CELL_CHARACTERS})"
 BOMBS = (
     # DuckDB cannot interrupt one call of a function.
     "SELECT levenshtein(repeat('a', 200000), repeat('b', 200000))",
@@ -135,7 +178,12 @@ BOMBS = (
     "SELECT list(range) FROM range(1000000000)",
     "SELECT len(range(1000000000))",
     "SELECT count(*) FROM (SELECT DISTINCT range FROM range(1000000000))",
+    # What would be a large answer.
+    f"SELECT {', '.join([LONG_CELL] * 150)} FROM range(1000)",
+    f"SELECT {', '.join([LONG_CELL] * MOST_COLUMNS)} FROM range(1000)",
+    "SELECT error(repeat('é', 100000000))",
 )
+STOPPED = "took more than 3 s|[Mm]emory|150 columns, more than|longer than 3,900 bytes"
 
 
 @pytest.mark.parametrize("query", BOMBS)
@@ -144,12 +192,20 @@ def test_a_query_is_stopped_in_time_and_within_its_memory(
 ) -> None:
     monkeypatch.setattr(queries, "MOST_SECONDS", 3)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    began = monotonic()
     result = call("sql", query=query)
     assert result.is_error
-    assert re.search("took more than 3 s|[Mm]emory", text_of(result)), text_of(result)
-    assert monotonic() - began < 10
+    assert re.search(STOPPED, text_of(result)), text_of(result)
     assert list(tmp_path.iterdir()) == []  # nothing spilled
+
+
+def test_only_rows_that_an_answer_could_have_room_for_leave_the_process(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    found = answer(connection, f"SELECT {LONG_CELL}, {LONG_CELL} FROM range(2000)")
+    assert (found["row_count"], found["is_cut"]) == (MOST_ROWS, True)
+    *first, last = [len(json.dumps(row, ensure_ascii=False)) for row in found["rows"]]
+    assert sum(first) <= MOST_CHARACTERS < sum(first) + last
+    assert MOST_CHARACTERS > 3 * MOST_BYTES
 
 
 def test_text_of_pages_has_no_control_characters(call: Called) -> None:

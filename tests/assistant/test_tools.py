@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ from pipeline.assistant.answers import size_bytes
 from pipeline.assistant.published import Published
 from pipeline.assistant.server import server
 from pipeline.catalog.job_settings import PRICE_SETTINGS, job_settings
+from pipeline.catalog.own import OwnModel, add_model
 from pipeline.home.paths import Home
 from pipeline.questions.numbers import number_text
 from pipeline.warehouse.connection import connect
@@ -21,6 +23,10 @@ from tests.conftest import gpufare
 from tests.questions.conftest import OPTIONS, QLORA
 
 MOST_BYTES = 4_000
+MINE = OwnModel(
+    model="mine-1b", layers=24, hidden=2048, intermediate=8192, gated_mlp=True, heads=16, kv_heads=4,
+    head_dim=128, vocab=32000, tied_embeddings=False, experts=1, experts_active=1,
+)  # fmt: skip
 
 
 def asked(*words: str, home: Home) -> list[dict[str, Any]]:
@@ -138,6 +144,14 @@ def test_compare_puts_two_cards_and_their_cheapest_ways_side_by_side(call: Calle
     assert [values[name]["gpu_id"] for name in cards] == ["l40s", "rtx-4090"]
     assert "Cheapest on l40s: " in text_of(result)
     assert values["assumed"]
+
+
+def test_compare_says_which_card_a_family_is_taken_for(call: Called) -> None:
+    result = call("compare", one="a100", other="rtx-4090")
+    (note,) = result.structured_content["assumed"]
+    assert note.startswith("a100 is taken as a100-")
+    assert note in text_of(result).splitlines()
+    assert call("compare", one="l40s", other="rtx-4090").structured_content["assumed"] == []
 
 
 def test_prices_are_those_of_each_provider_cheapest_first(call: Called) -> None:
@@ -284,4 +298,18 @@ def test_answers_after_a_refresh_are_new(sample_home: Home, tmp_path: Any) -> No
     assert (
         called(opened, "sql", query="FROM models WHERE model LIKE 'falcon%'").structured_content["rows"] == []
     )
+    opened.close()
+
+
+def test_a_model_that_is_added_is_known_at_once(sample_home: Home, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.published.parent.mkdir()
+    home.published.symlink_to(sample_home.published)
+    opened = Published(home)
+    assert called(opened, "models", search="mine-1b").is_error
+    add_model(home.models, MINE)
+    assert not called(opened, "models", search="mine-1b").is_error
+    assert called(opened, "fit", model="mine-1b", gpu="rtx-4090").structured_content["verdict"] == "fits"
+    home.models.unlink()
+    assert called(opened, "models", search="mine-1b").is_error
     opened.close()

@@ -48,6 +48,20 @@ def test_names_are_read_again_once_another_file_is_published(cache: Path, sample
     assert json.loads(cache.read_text()) == kept
 
 
+def test_own_models_are_completed_as_soon_as_they_are_added(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.root.mkdir()
+    monkeypatch.setenv(HOME_VARIABLE, str(home.root))
+    assert completed("cheapest", "--model", "mine") == []
+    home.models.write_text("model,layers\nmine-1b,24\n")
+    assert completed("cheapest", "--model", "mine") == ["mine-1b"]
+    assert completed("cheapest", "--gpu", "mine") == []
+    home.models.write_text("layers,layers\n")
+    assert completed("cheapest", "--model", "mine") == []
+
+
 def test_nothing_is_said_where_nothing_is_published(cache: Path, tmp_path: Path) -> None:
     os.environ[HOME_VARIABLE] = str(tmp_path / "empty")  # restored by the fixture
     assert completed("cheapest", "--model", "qwen") == []
