@@ -1,18 +1,20 @@
-"""Numbers as people write them: 100M tokens, $20, 24h, 2 days, 95%, 8k, 8x."""
+"""Numbers as people write them: 100M tokens, $20, 24h, 1h30m, 2 days, 95%, 8k, 8x."""
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 MAX_TOKENS = 1e16
 """About 100 times as many tokens as the largest training runs use; more would overflow the dollar columns."""
 
-# A number begins with a digit: a shell turns "$2.50" into .50.
 _NUMBER = re.compile(
     r"(?P<before>[^\d.+-]*)"
-    r"(?P<number>[+-]?(?:[1-9]\d{0,2}(?:[, _]\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?)(?:e[+-]?\d+)?"
+    r"(?P<number>[+-]?(?:[1-9]\d{0,2}(?:[, _]\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
     r"|[+-]?inf(?:inity)?)"
     r"(?P<after>.*)"
 )
+_PARTS = re.compile(r"(\d+(?:\.\d+)?) ?([a-z]+)(?: and |, ?| )?")
+"""A part of an amount in several units, such as 1h30m."""
 
 
 def _each(words: str, factor: float = 1) -> dict[str, float]:
@@ -42,8 +44,8 @@ _UNITS = {
     "tokens": _Unit("100M", _each("token tokens")),
     "examples": _Unit("30k", _each("example examples row rows sample samples")),
     "sequences": _Unit("4", _each("sequence sequences")),
-    "epochs": _Unit("3", _each("epoch epochs")),
-    "times": _Unit("2", _each("x time times")),
+    "epochs": _Unit("3", _each("x epoch epochs")),
+    "times": _Unit("2 or 200%", _each("x time times") | _each("% percent", 1 / 100)),
     "GPUs": _Unit("8", _each("x gpu gpus card cards")),
     "machines": _Unit("2", _each("x machine machines node nodes")),
     "USD": _Unit("20 USD", _each(_USD)),
@@ -51,7 +53,7 @@ _UNITS = {
     "hours": _Unit(
         "24h or 2 days",
         _each("h hr hrs hour hours")
-        | _each("min mins minute minutes", 1 / 60)
+        | _each("m min mins minute minutes", 1 / 60)
         | _each("d day days", 24)
         | _each("w wk week weeks", 7 * 24),
         {},
@@ -72,8 +74,13 @@ def number_in(text: str, unit: str = "", *, is_length: bool = False) -> float:
     """Return the number in a string such as 100M, "20 USD" or "2 days", in ``unit``, a unit of job settings.
     In a length in tokens, 8k is 8,192. Raises ValueError with an example if the string is no such number."""
     known = _LENGTH if is_length else _UNITS[unit]
-    found = _NUMBER.fullmatch(" ".join(text.lower().split()))
-    if found is None:
+    written = " ".join(text.lower().split())
+    parts = _PARTS.findall(written)
+    if len(parts) > 1 and not _PARTS.sub("", written) and all(word in known.words for _, word in parts):
+        return _sum_of(parts, text, unit, known)
+    found = _NUMBER.fullmatch(written)
+    # A shell turns "$2.50" into .50.
+    if found is None or ("$" in known.words and found["number"].lstrip("+-").startswith(".")):
         raise ValueError(_refusal(text, unit, known))
     number, words = float(re.sub("[, _]", "", found["number"])), found["after"].strip()
     for multiple in sorted(known.multiples, key=len, reverse=True):
@@ -83,8 +90,22 @@ def number_in(text: str, unit: str = "", *, is_length: bool = False) -> float:
     rest = "".join(f"{found['before']}{words}".split())
     if rest and rest not in known.words:
         raise ValueError(_refusal(text, unit, known))
-    factor = known.words.get(rest, 1.0)
-    return number * factor if factor >= 1 else number / round(1 / factor)
+    # +50% may mean half of it or half of it more.
+    if rest in ("%", "percent") and found["number"].startswith("+"):
+        raise ValueError(_refusal(text, unit, known))
+    return _in_unit(number, known.words.get(rest, 1.0))
+
+
+def _in_unit(number: float, size: float) -> float:
+    return number * size if size >= 1 else number / round(1 / size)
+
+
+def _sum_of(parts: list[tuple[str, str]], text: str, unit: str, known: _Unit) -> float:
+    """Return the sum of the parts of an amount such as 1h30m, each of a smaller unit than the one before."""
+    sizes = [known.words[word] for _, word in parts]
+    if any(next_size >= size for size, next_size in pairwise(sizes)):
+        raise ValueError(_refusal(text, unit, known))
+    return sum(_in_unit(float(number), size) for (number, _), size in zip(parts, sizes, strict=True))
 
 
 def _refusal(text: str, unit: str, known: _Unit) -> str:

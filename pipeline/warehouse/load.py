@@ -11,8 +11,10 @@ from pipeline.catalog.machine_sizes import machine_size_rows
 from pipeline.catalog.own import OwnCatalogue
 from pipeline.catalog.schema import read_table
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
+from pipeline.catalog.tables import catalog_rows
 from pipeline.catalog.workloads import workloads
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.gpus.catalogue import accelerators
 from pipeline.home import paths
 from pipeline.warehouse.connection import quoted
 
@@ -87,9 +89,24 @@ def _reject_reasons() -> Rows:
     ]
 
 
+def _out_of_scope() -> Rows:
+    """Return the rows of out_of_scope.csv; those without names get the names of the accelerators that
+    gpus.csv does not list, with and without their vendor's."""
+    listed = {row["model"] for row in catalog_rows("gpus.csv")}
+    others = [each for each in accelerators().values() if each.model not in listed]
+    names = dict.fromkeys(
+        name.replace(" ", "-")
+        for each in others
+        for name in (each.name, f"{each.vendor} {each.name}" if each.vendor else each.name)
+    )
+    rows = catalog_rows("out_of_scope.csv")
+    return [{**row, "names": row["names"] or ";".join(names)} for row in rows]
+
+
 _ROWS = {
     "sources": lambda: [_source_row(config) for config in configs().values()],
     "workloads": workloads,
     "reject_reasons": _reject_reasons,
     "machine_sizes": machine_size_rows,
+    "out_of_scope": _out_of_scope,
 }

@@ -76,21 +76,33 @@ CREATE OR REPLACE MACRO currency_of(word) AS
 COMMENT ON FUNCTION currency_of IS
     'The currency (ISO 4217) that a sign, a word or a code in lower case stands for; USD for an empty string.';
 
-CREATE OR REPLACE MACRO price_basis(words) AS
-    CASE
-        WHEN regexp_full_match(words, '[ /]*(per|a)? *(kwh|kw-h|kilowatt[ -]?hour)') THEN 'kwh'
+CREATE OR REPLACE MACRO price_basis(words, gpus) AS list_transform(
+    [{
+        -- The number of GPUs stands for all of them, unless it counts hours or machines.
+        'words': CASE
+            WHEN regexp_matches(words, '\d *-?(h|hr|hour|node|machine|server|instance|boxe?)s?\b') THEN words
+            ELSE regexp_replace(words, '\b(all |the )*' || gpus || '([ -]*(gpu|card)s?)?\b', 'all', 'g')
+        END
+    }],
+    lambda w: CASE
+        WHEN regexp_full_match(w.words, '[ /]*(per|a)? *(kwh|kw-h|kilowatt[ -]?hour)') THEN 'kwh'
         WHEN NOT regexp_full_match(
-            words, '([ /-]|\b(\d+|per|an?|the|for|in|each|every|gpu|card|h|hr|hour|hourly'
+            w.words, '([ /-]|\b(per|an?|the|for|in|each|every|gpu|card|h|hr|hour|hourly'
             || '|all|total|whole|together|node|machine|server|instance|box)s?\b)*'
         ) THEN NULL
-        WHEN NOT regexp_matches(words, '\b(all|total|whole|together|node|machine|server|instance|box)\b')
-            THEN 'gpu_hour'
-        WHEN NOT regexp_matches(words, '(/|per|each|every) *(gpu|card)') THEN 'machine_hour'
-    END;
+        WHEN NOT regexp_matches(w.words, '\b(all|total|whole|together|node|machine|server|instance|box)\b')
+            -- "For the GPUs" may mean all of them.
+            THEN CASE WHEN NOT regexp_matches(w.words, '\b(gpu|card)s\b') THEN 'gpu_hour' END
+        WHEN NOT regexp_matches(
+            regexp_replace(w.words, '(each|every) *(h|hr|hour|node|machine|server|instance|box)\b', ''),
+            '(/|\bper|\ban?) *(gpu|card)\b|\b(each|every)\b'
+        ) THEN 'machine_hour'
+    END
+)[1];
 COMMENT ON FUNCTION price_basis IS
-    'What a price is for, from the words behind it in lower case: kwh, machine_hour (such as "/h total" or "per node"), or otherwise gpu_hour; null if the words are not understood.';
+    'What a price is for, from the words behind it in lower case: kwh, machine_hour (such as "/h total", "per node" or, if there are 8 GPUs, "for 8 GPUs"), or otherwise gpu_hour; null if the words are not understood, such as "for 24 hours". gpus: the number of GPUs, as text.';
 
-CREATE OR REPLACE MACRO price_in(text) AS list_transform(
+CREATE OR REPLACE MACRO price_in(text, gpus) AS list_transform(
     [regexp_extract(
         -- A price begins with a digit: a shell turns "$2.10" into .10.
         text,
@@ -101,16 +113,16 @@ CREATE OR REPLACE MACRO price_in(text) AS list_transform(
     lambda p: CASE
         -- Three letters that are no code of a currency.
         WHEN p.word IN ('per', 'for', 'all', 'the', 'kwh', 'box', 'hrs') THEN {
-            'amount': p.amount, 'currency': currency_of(p.sign), 'per': price_basis(p.word || p.rest)
+            'amount': p.amount, 'currency': currency_of(p.sign), 'per': price_basis(p.word || p.rest, gpus)
         }
         ELSE {
             'amount': p.amount, 'currency': currency_of(coalesce(nullif(p.word, ''), p.sign)),
-            'per': price_basis(p.rest)
+            'per': price_basis(p.rest, gpus)
         }
     END
 )[1];
 COMMENT ON FUNCTION price_in IS
-    'A price such as "$2.10/h" or "0.30 eur/kwh", in lower case: amount (an empty string if the text is no price), currency (currency_of) and per (price_basis).';
+    'A price such as "$2.10/h" or "0.30 eur/kwh", in lower case: amount (an empty string if the text is no price), currency (currency_of) and per (price_basis). gpus: the number of GPUs that it is for, as text.';
 
 CREATE OR REPLACE MACRO machine_before_price(text) AS
     regexp_replace(
@@ -137,18 +149,29 @@ CREATE OR REPLACE MACRO machines_in(machines) AS list_transform(
             'text': part,
             'parts': regexp_extract(
                 machine_before_price(part),
-                '(?i)^(?:(\d+) *[x×*] *|(\d{1,3}) +)?(.*?)(?: +x *(\d+))?(?: +(at) +(.*))?$',
-                ['gpus', 'gpus_of', 'gpu', 'gpus_behind', 'at', 'price']
+                '(?i)^(?:((\d+) *[x×*] *|(\d{1,3}) +))?(.*?)(?: +[x×*] *(\d+))?(?: +(at) +(.*))?$',
+                ['ahead', 'gpus', 'gpus_of', 'gpu', 'gpus_behind', 'at', 'price']
             )
         }
     ),
-    lambda m: {
-        'text': m.text,
-        'gpus': coalesce(
-            nullif(m.parts.gpus, ''), nullif(m.parts.gpus_of, ''), nullif(m.parts.gpus_behind, ''), '1'
-        ),
-        'gpu': m.parts.gpu, 'is_priced': m.parts.at <> '', 'price': price_in(lower(m.parts.price))
-    }
+    lambda m: list_transform(
+        [CASE
+            WHEN m.parts.gpus_behind <> ''
+                THEN {'gpus': m.parts.gpus_behind, 'gpu': trim(m.parts.ahead || m.parts.gpu)}
+            -- 4090 x 2 is two cards, for no plan has 4090.
+            WHEN try_cast(m.parts.gpus AS BIGINT) > list_max(planned_counts())
+                AND try_cast(m.parts.gpu AS BIGINT) <= list_max(planned_counts())
+                THEN {'gpus': m.parts.gpu, 'gpu': m.parts.gpus}
+            ELSE {
+                'gpus': coalesce(nullif(m.parts.gpus, ''), nullif(m.parts.gpus_of, ''), '1'),
+                'gpu': m.parts.gpu
+            }
+        END],
+        lambda n: {
+            'text': m.text, 'gpus': n.gpus, 'gpu': n.gpu, 'is_priced': m.parts.at <> '',
+            'price': price_in(lower(m.parts.price), n.gpus)
+        }
+    )[1]
 );
 COMMENT ON FUNCTION machines_in IS
     'The machines in a string such as "8xH100 at $2.10/h; 2 x rtx-4090 at 0.30 EUR/kWh; a100", with the fields text, gpus (1 if missing), gpu, is_priced and price (price_in).';
@@ -315,7 +338,12 @@ SELECT
     _row, setting, machines,
     coalesce(
         setting || ' ' || list_filter(machines, lambda q: NOT is_machine(setting, q))[1].text
-        || ' is not like ' || CASE setting
+        || CASE
+            WHEN list_filter(machines, lambda q: NOT is_machine(setting, q))[1].price.per IS NULL
+                THEN ': what its price is for is not clear; write it like '
+            ELSE ' is not like '
+        END
+        || CASE setting
             WHEN 'quote' THEN '"8xH100 at 2.10 USD/h" (per GPU-hour) or "8xH100 at 16.80 USD/h total"'
             ELSE '"2 x rtx-4090", "2 x rtx-4090 at 0.30 EUR/kWh" or "2 x rtx-4090 at 0.12" '
                 || '(USD of electricity per GPU-hour)'
@@ -413,7 +441,7 @@ _names_asked AS (
             WHEN setting = 'model' THEN name_key(base_model(regexp_extract(name, '[^/]*$')))
             ELSE short_key(named, key)
         END AS base_key,
-        scope_refusal(setting, regexp_extract(name, '[^/]*$'), o.entries) AS out_of_scope
+        scope_refusal(named, regexp_extract(name, '[^/]*$'), o.entries) AS out_of_scope
     FROM (
         SELECT
             _row, setting, named, kind, unnest(names) AS name, generate_subscripts(names, 1) AS position
@@ -458,7 +486,7 @@ _names_resolved AS (
                             jaro_winkler_similarity(k.key, a.key) DESC, levenshtein(k.key, a.key), k.name
                     ) FILTER (is_near_name(k.key, a.key)))[:3],
                     CASE
-                        WHEN a.named = 'model' THEN 'models'
+                        WHEN a.named IN ('model', 'gpu') THEN a.named || 's'
                         ELSE 'job_names WHERE setting = ''' || a.named || ''''
                     END
                 )

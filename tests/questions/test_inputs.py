@@ -73,15 +73,19 @@ NUMBERS: dict[str, dict[str, float]] = {
     "examples": {"30k": 30_000, "50 thousand examples": 50_000},
     "tokens_per_example": {"800 tokens": 800},
     "max_usd": {"$20": 20, "$1,000": 1000, "20 USD": 20, "US$ 2.5k": 2500},
-    "max_hours": {"24h": 24, "2d": 48, "2 days": 48, "90 min": 1.5, "1 week": 168, "inf": float("inf")},
+    "max_hours": {
+        "24h": 24, "2d": 48, "2 days": 48, "90 min": 1.5, "90m": 1.5, "1h30m": 1.5, "1 day and 12h": 36,
+        "1 week": 168, "inf": float("inf"),
+    },
     "max_age_days": {"2 weeks": 14},
     "max_term_days": {"1 year": 365},
-    "min_fit_probability": {"95%": 0.95, "0.9": 0.9, "99.5 percent": 0.995},
+    "min_fit_probability": {"95%": 0.95, "0.9": 0.9, "99.5 percent": 0.995, ".95": 0.95},
     "seq_len": {"8k": 8192, "2048": 2048, "128K tokens": 131_072},
     "gpus": {"8x": 8, "8 GPUs": 8},
     "max_nodes": {"2 nodes": 2},
     "hour_worth": {"$2/h": 2, "2 USD per hour": 2},
-    "bid": {"1.5x": 1.5},
+    "epochs": {"3x": 3, ".5": 0.5},
+    "bid": {"1.5x": 1.5, "150%": 1.5},
 }  # fmt: skip
 
 
@@ -132,9 +136,37 @@ MACHINES = {
     "2 x rtx 4090 at 0.30 $/kWh": (2, "rtx 4090", 0.30, "kwh", "USD"),
     "RTX 3090 Ti at 0.25 EUR per kWh": (1, "RTX 3090 Ti", 0.25, "kwh", "EUR"),
     "2 x rtx-4090 at 30 SEK/kWh": (2, "rtx-4090", 30, "kwh", "SEK"),
+    "8xH100 at 16.80/h for 8 GPUs": (8, "H100", 16.80, "machine_hour", "USD"),
+    "8xH100 at 16.80 per 8-GPU node": (8, "H100", 16.80, "machine_hour", "USD"),
+    "8xH100 at 2.10 each": (8, "H100", 2.10, "gpu_hour", "USD"),
+    "8xH100 at 16.80/h for 4 GPUs": (8, "H100", 16.80, None, "USD"),
+    "8xH100 at 2.10 each for 8 GPUs": (8, "H100", 2.10, None, "USD"),
+    "8xH100 at 16.80 for the GPUs": (8, "H100", 16.80, None, "USD"),
+    "8xH100 at 400 for 24 hours": (8, "H100", 400, None, "USD"),
+    "8xH100 at 400 for 8 hours": (8, "H100", 400, None, "USD"),
+    "8xH100 at 400 for 8 nodes": (8, "H100", 400, None, "USD"),
+    "4090 x 2 at 0.30 EUR/kWh": (2, "4090", 0.30, "kwh", "EUR"),
+    "4090x2 at 0.12": (2, "4090", 0.12, "gpu_hour", "USD"),
+    "980 Ti x 2 at 0.12": (2, "980 Ti", 0.12, "gpu_hour", "USD"),
+    "H100 × 2 at 2.10": (2, "H100", 2.10, "gpu_hour", "USD"),
+    "128 x H100 at 2.10": (128, "H100", 2.10, "gpu_hour", "USD"),
     "8xH100 at $1500/month": (8, "H100", 1500, None, "USD"),
     "8xH100 at $2 per GPU total": (8, "H100", 2, None, "USD"),
 }
+
+
+def test_no_known_name_is_out_of_scope(prices: python.Prices) -> None:
+    """A misspelt name that begins like a known one gets the nearest names instead."""
+    read = prices._session().ask(
+        """WITH known AS (
+            SELECT setting, name FROM job_names UNION ALL SELECT 'model', model FROM models
+        )
+        SELECT count(*), list(name ORDER BY name) FILTER (scope_refusal(setting, name, entries) IS NOT NULL)
+        FROM known CROSS JOIN (SELECT list(s) AS entries FROM out_of_scope AS s)"""
+    )
+    ((known, out_of_scope),) = read.rows
+    assert known > 1000
+    assert out_of_scope is None
 
 
 @pytest.fixture(scope="module")
