@@ -1,4 +1,4 @@
-"""The questions of ``tests/questions/asked.yaml``, asked in Python and by an assistant."""
+"""The questions of ``tests/questions/asked.yaml``, asked at a terminal, in Python and by an assistant."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from pipeline.questions.fit import Fit
 from pipeline.questions.session import Session
 from pipeline.questions.why import Explanation, why_not_sentences
 from tests.assistant.conftest import text_of
-from tests.questions.test_asked import ASKED, Asked, facts_of, wrong_in
+from tests.questions.test_asked import ASKED, Asked, facts_of, on_screen, wrong_in
 
 Tool = Callable[[str, dict[str, Any]], CallToolResult]
 
@@ -77,10 +77,10 @@ def told_by_tool(asked: Asked, tool: Tool) -> str:
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked["question"][:50])
-def test_a_question_is_answered_in_python_and_by_a_tool(
-    asked: Asked, prices: python.Prices, tool: Tool
+def test_a_question_is_answered_by_every_face(
+    asked: Asked, sample_home: Home, prices: python.Prices, tool: Tool
 ) -> None:
-    facts, texts = facts_of(asked, prices), {}
+    facts, texts = facts_of(asked, prices), {"command": on_screen(asked, sample_home)}
     if asked["python"]:
         texts["python"] = in_python(asked, prices)
     if asked["tool"]:
