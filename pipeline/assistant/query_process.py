@@ -20,7 +20,7 @@ import duckdb
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.processes import limit_memory
 from pipeline.parsing.printable import printable
-from pipeline.warehouse.query import QueryError, readable, reader
+from pipeline.warehouse.query import QueryError, is_one_reading, readable, reader
 
 MOST_SECONDS = 10
 MOST_MEMORY_BYTES = 2**31
@@ -106,11 +106,7 @@ def _cell(value: Any) -> Any:
 def refuse(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     """Raise QueryError for a query that is not one reading statement, and for one that asks for more than the
     published file: DuckDB's parser says what it uses."""
-    try:
-        kinds = [statement.type for statement in connection.extract_statements(query)]
-    except duckdb.Error as error:
-        raise QueryError(readable(error)) from error
-    if kinds != [duckdb.StatementType.SELECT]:
+    if not is_one_reading(connection, query):
         raise QueryError(f"sql runs {_KINDS}")
     ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     parsed = json.loads(text)

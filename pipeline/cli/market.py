@@ -157,16 +157,10 @@ def _with_line(days: Sequence[dict[str, Any]]) -> dict[str, Any]:
 @FORMAT
 def gpus(text: str | None, form: str) -> None:
     """List the GPUs, or those with TEXT in a name: memory, speed, and the cheapest prices per GPU-hour."""
-    from pipeline.cli.printing import show
     from pipeline.questions.gpu_prices import gpus as gpus_of
-    from pipeline.questions.tables import for_people
 
     with published_prices(with_age=False) as session:
-        found = gpus_of(session, text)
-        if form == "table":
-            _show_some(for_people(found, GPUS), None, [], "name a part of a name, or use --format csv")
-        else:
-            show(found, form)
+        _show_list(gpus_of(session, text), GPUS, form)
 
 
 @click.command()
@@ -174,13 +168,17 @@ def gpus(text: str | None, form: str) -> None:
 @FORMAT
 def models(text: str | None, form: str) -> None:
     """List the models that a job can name, or those with TEXT in a name: parameters, context and licence."""
-    from pipeline.cli.printing import show
     from pipeline.questions.gpu_prices import models as models_of
-    from pipeline.questions.tables import for_people
 
     with published_prices(with_age=False) as session:
-        found = models_of(session, text)
-        if form == "table":
-            _show_some(for_people(found, MODELS), None, [], "name a part of a name, or use --format csv")
-        else:
-            show(found, form)
+        _show_list(models_of(session, text), MODELS, form)
+
+
+def _show_list(found: Result, names: Sequence[str], form: str) -> None:
+    from pipeline.cli.printing import show
+    from pipeline.questions.tables import for_people
+
+    if form == "table":
+        _show_some(for_people(found, names), None, [], "name a part of a name, or use --format csv")
+    else:
+        show(found, form)

@@ -145,10 +145,10 @@ def _show_csv(answer: Result | Stream) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(answer.columns)
     for row in answer.rows:
-        writer.writerow([_csvcell_text(value) for value in row])
+        writer.writerow([_csv_cell(value) for value in row])
 
 
-def _csvcell_text(value: Any) -> Any:
+def _csv_cell(value: Any) -> Any:
     """Return a cell with decimals written without an exponent: Python writes 0.00000000 as 0E-8."""
     return f"{value:f}" if isinstance(value, Decimal) else safe_text(value)
 

@@ -155,12 +155,11 @@ def _show_ranking(
     told = told_beside(session, job, rows, limit or ROWS, runs_per_year)
     notes = _notes(session, rows) if is_newest else []
     # What matters least gives way if the screen is too small for the picks.
-    given = sorted({line.weight for line in (*told, *notes)}, reverse=True)
-    for weight in given:
-        if _rows_that_fit([asked, "", *(line.text for line in (*told, *notes))]) >= LEAST_ROWS or not weight:
-            break
+    room = _rows_that_fit([asked, "", *(line.text for line in (*told, *notes))])
+    while room < LEAST_ROWS and (weight := max((line.weight for line in (*told, *notes)), default=0)):
         told, notes = ([line for line in lines if line.weight < weight] for lines in (told, notes))
-    room = max(LEAST_ROWS, _rows_that_fit([asked, "", *(line.text for line in (*told, *notes))]))
+        room = _rows_that_fit([asked, "", *(line.text for line in (*told, *notes))])
+    room = max(LEAST_ROWS, room)
     tell(asked)
     for text in table_lines(ranking_for_people(found, picks_first(rows)[: limit or room])):
         click.echo(text)
@@ -197,10 +196,10 @@ def _rows_that_fit(others: Sequence[str]) -> int:
 
 
 def rows_on_screen(others: Sequence[str], around: int) -> int | None:
-    """Return the number of rows that fit the screen beside ``others`` and ``around`` more lines, or None for
-    a pipe or a file."""
+    """Return the number of rows, at least one, that fit the screen beside ``others`` and ``around`` more
+    lines, or None for a pipe or a file."""
     lines = height()
-    return None if lines is None else lines - _lines_taken(others) - around
+    return None if lines is None else max(1, lines - _lines_taken(others) - around)
 
 
 def _lines_taken(texts: Sequence[str]) -> int:
@@ -500,7 +499,7 @@ def _show_compared(found: "Result", notes: Sequence[str]) -> None:
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
     """Return the main facts under the cards' names, with numbers to four digits and P(fits) as a percentage;
-    a fact of neither card is left out."""
+    a fact that neither card has is skipped."""
     from pipeline.questions.reasons import percent_text
 
     def shown(fact: str, value: str | None) -> str | None:

@@ -118,14 +118,19 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
     return Result(tuple(c[0] for c in described), tuple(str(c[1]) for c in described), rows)
 
 
+def is_one_reading(connection: duckdb.DuckDBPyConnection, query: str) -> bool:
+    """True if a query is one statement, and it reads. Raises QueryError if it cannot be parsed."""
+    try:
+        kinds = [statement.type for statement in connection.extract_statements(query)]
+    except duckdb.Error as error:
+        raise QueryError(readable(error)) from error
+    return kinds == [duckdb.StatementType.SELECT]
+
+
 def one_query(connection: duckdb.DuckDBPyConnection, query: str) -> Result:
     """Run one query that reads, such as SELECT, FROM or DESCRIBE. Raises QueryError for anything else, and
     for two columns of one name."""
-    try:
-        kinds = [statement.type for statement in duckdb.extract_statements(query)]
-    except duckdb.Error as error:
-        raise QueryError(readable(error)) from error
-    if kinds != [duckdb.StatementType.SELECT]:
+    if not is_one_reading(connection, query):
         raise QueryError("give one query that reads, such as SELECT or FROM")
     found = ask(connection, query)
     if twice := sorted({name for name in found.columns if found.columns.count(name) > 1}):
