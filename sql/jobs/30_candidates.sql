@@ -49,6 +49,31 @@ CREATE OR REPLACE MACRO is_open_place(r, j) AS
 COMMENT ON FUNCTION is_open_place IS
     'True if a rental is not in a country under sanctions (renter_notice in countries), or if the job asks for that very country: nobody should pay into such a country by accident. r: a row of rentals; j: a row of completed_jobs.';
 
+CREATE OR REPLACE MACRO wanted_rentals(jobs) AS TABLE
+SELECT j.job, r.offer
+-- A macro that takes a row binds each of its columns: narrow rows are planned much faster.
+FROM (SELECT job, opened, price_kinds, constraints, assumed_sizes FROM query_table(jobs)) AS j
+JOIN (
+    SELECT
+        rowid AS offer, provider, source, tier_class, country, continent, renter_notice, price_kind,
+        term_days, price_age_days, size_evidence, is_undercut
+    FROM main.rentals
+) AS r ON is_open_place(r, j)
+WHERE j.opened = 'all'
+    OR (
+        is_rental_wanted(r, j)
+        AND (
+            NOT r.is_undercut
+            OR coalesce(
+                j.constraints.provider.wanted, j.constraints.provider.unwanted,
+                j.constraints.country.wanted, j.constraints.country.unwanted,
+                j.constraints.continent.wanted, j.constraints.continent.unwanted
+            ) IS NOT NULL
+        )
+    );
+COMMENT ON MACRO TABLE wanted_rentals IS
+    'The rentals (offer: their row in rentals) that meet the constraints of each job that do not concern the plan; if a job''s opened is all, every rental in an open place (is_open_place). A rental that is undercut counts only for a job that constrains providers or places. jobs: rows of completed_jobs.';
+
 CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
     {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
 COMMENT ON FUNCTION miss IS
@@ -125,8 +150,9 @@ COMMENT ON MACRO TABLE asked_rentals IS
 
 CREATE OR REPLACE MACRO job_candidates(jobs, plans) AS TABLE
 WITH _all_rentals AS (
-    SELECT *, rowid AS offer
-    FROM main.rentals
+    SELECT w.job, w.offer, r.*
+    FROM wanted_rentals(jobs) AS w
+    JOIN main.rentals AS r ON r.rowid = w.offer
     UNION ALL BY NAME
     FROM asked_rentals(jobs, plans)
 )
@@ -163,8 +189,8 @@ SELECT
 FROM query_table(jobs) AS j
 JOIN query_table(plans) AS p USING (job)
 JOIN _all_rentals AS r
-    ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
-    AND coalesce(r.job = j.job, TRUE)
+    ON r.job = p.job
+    AND r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 JOIN main.models AS m ON m.model = p.model
 WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
@@ -181,23 +207,8 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
     AND (
         r.asked IS NOT NULL
         OR (
-            is_open_place(r, j)
-            AND (
-                j.opened = 'all'
-                OR (
-                    is_rental_wanted(r, j)
-                    AND (
-                        NOT r.is_undercut
-                        OR coalesce(
-                            j.constraints.provider.wanted, j.constraints.provider.unwanted,
-                            j.constraints.country.wanted, j.constraints.country.unwanted,
-                            j.constraints.continent.wanted, j.constraints.continent.unwanted
-                        ) IS NOT NULL
-                    )
-                )
-            )
             -- A plan for several machines applies only if their network is at least as fast as planned.
-            AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
+            coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
             AND has_host_memory(
                 r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib,
                 p.model_download_gib,

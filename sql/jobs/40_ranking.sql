@@ -204,33 +204,37 @@ QUALIFY r.most_rows IS NULL OR row_number() OVER (
 COMMENT ON MACRO TABLE ranked_candidates IS
     'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters), where an answer on another platform than NVIDIA with bf16 on an x86 host counts as if its machine were rented for other_platform_hours more. cheapest: the same, without these hours, of those that cost at most equal_cost_share more than the first by cost, and with a doubt fewer also best_value_doubt_share more, and leave no more doubts. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, on an NVIDIA card with bf16 and an x86 host, and in time at the slow end of the speed band; spot and flex-start only if there is no other. Doubts make an answer count as dearer, each by best_value_doubt_share of its value or, for the safest, by safest_doubt_share and at least hour_worth_usd: extrapolated evidence, several machines, a reseller, more cards of a machine than NVLink or a similar link joins, another platform than NVIDIA with bf16 on an x86 host and a P(fits) below safest_fit_probability (which count twice), each private_host_hours on a private owner''s machine, each safest_most_interruptions expected and, for the safest, each expected interruption; stock that the source does not state costs the safest unstated_stock_share. An answer that costs more than on_demand_usd is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, but within longest_wait_factor times the hours that the ranking allows, if waiting for it saves more than equal_cost_share. on_demand_usd: for reserved, flex-start and spot answers, the lowest cost of the job on demand that takes no longer and may be picked as the safest. safest_usd: the cost of the safest. has_short_term: true if a reservation needs a further term at the slow end of the speed band. costs: rows of candidate_costs at the speeds low and middle.';
 
-CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
+CREATE OR REPLACE MACRO cautions_of(
+    renter_notice, size_evidence, doubt, tier_class, is_private_host, node_count, has_slow_links,
+    has_young_kernels, is_other_platform, is_extrapolated, fit_probability, hours, total_usd, interruptions,
+    max_hours, keeps_deadline, has_short_term, on_demand_usd, parameters
+) AS
     nullif(list_filter([
-        r.renter_notice,
+        renter_notice,
         CASE
-            WHEN c.is_private_host AND c.hours > parameters['private_host_hours'] THEN 'private_host'
-            WHEN c.tier_class = 'resold' THEN 'resold'
+            WHEN is_private_host AND hours > parameters['private_host_hours'] THEN 'private_host'
+            WHEN tier_class = 'resold' THEN 'resold'
         END,
         CASE
-            WHEN c.hours > k.max_hours THEN 'too_late'
-            WHEN NOT k.keeps_deadline THEN 'late_when_slow'
+            WHEN hours > max_hours THEN 'too_late'
+            WHEN NOT keeps_deadline THEN 'late_when_slow'
         END,
-        CASE WHEN k.has_short_term THEN 'short_term' END,
-        CASE WHEN c.total_usd > k.on_demand_usd THEN 'dearer_than_on_demand' END,
-        CASE WHEN c.fit_probability < parameters['safest_fit_probability'] THEN 'tight_fit' END,
-        CASE WHEN r.size_evidence = 'assumed' THEN 'assumed_size' END,
-        CASE WHEN r.doubt IS NOT NULL THEN 'doubted' END,
-        CASE WHEN c.interruptions > parameters['safest_most_interruptions'] THEN 'often_interrupted' END,
-        CASE WHEN c.node_count > 1 THEN 'several_machines' END,
-        CASE WHEN c.has_slow_links THEN 'slow_links' END,
+        CASE WHEN has_short_term THEN 'short_term' END,
+        CASE WHEN total_usd > on_demand_usd THEN 'dearer_than_on_demand' END,
+        CASE WHEN fit_probability < parameters['safest_fit_probability'] THEN 'tight_fit' END,
+        CASE WHEN size_evidence = 'assumed' THEN 'assumed_size' END,
+        CASE WHEN doubt IS NOT NULL THEN 'doubted' END,
+        CASE WHEN interruptions > parameters['safest_most_interruptions'] THEN 'often_interrupted' END,
+        CASE WHEN node_count > 1 THEN 'several_machines' END,
+        CASE WHEN has_slow_links THEN 'slow_links' END,
         CASE
-            WHEN c.has_young_kernels THEN 'young_kernels'
-            WHEN c.is_other_platform THEN 'other_platform'
+            WHEN has_young_kernels THEN 'young_kernels'
+            WHEN is_other_platform THEN 'other_platform'
         END,
-        CASE WHEN c.is_extrapolated THEN 'thin_evidence' END
+        CASE WHEN is_extrapolated THEN 'thin_evidence' END
     ], lambda caution: caution IS NOT NULL), []);
 COMMENT ON FUNCTION cautions_of IS
-    'The cautions of an answer (see cheapest_gpu_per_workload), in a list; null if there are none. k: a row of ranked_candidates; c: its cost in the middle of the speed band; r: its rental; parameters: the default cost parameters.';
+    'The cautions of an answer (see cheapest_gpu_per_workload), in a list; null if there are none. The arguments are columns of the rental, of the candidate and its cost in the middle of the speed band, and of ranked_candidates; parameters: the default cost parameters.';
 
 CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
 WITH _bands AS (
@@ -280,7 +284,12 @@ SELECT
     <= first_value(CASE k.objective WHEN 'time' THEN b.hours_high ELSE b.total_usd_high END) OVER (
         PARTITION BY k.job, k.ranked_kind, k.objective ORDER BY k.rank
     ) AS ties_with_first,
-    cautions_of(k, c, r, d.p) AS cautions,
+    cautions_of(
+        r.renter_notice, r.size_evidence, r.doubt, c.tier_class, c.is_private_host, c.node_count,
+        c.has_slow_links, c.has_young_kernels, c.is_other_platform, c.is_extrapolated, c.fit_probability,
+        c.hours, c.total_usd, c.interruptions, k.max_hours, k.keeps_deadline, k.has_short_term,
+        k.on_demand_usd, d.p
+    ) AS cautions,
     c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,
     json_object_of(concat_ws(',',
         json_members(j.job_assumptions), json_members(p.assumptions), json_members(r.assumptions),
