@@ -10,18 +10,14 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError, NoAnswerError
+from pipeline.warehouse.engine import duckdb
 from pipeline.warehouse.query import ask, reader
 
 if TYPE_CHECKING:
     from pipeline.catalog.own import OwnModel
-
-THREADS = 1
-"""A question reads few rows: more threads take more processor time and answer no sooner."""
 
 
 @contextmanager
@@ -80,7 +76,7 @@ def _prices_of(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     if day is not None and day > today:
         raise JobError(f"--day {day} is after today ({today} UTC): it has no prices yet")
-    with reader(home.published, threads=THREADS) as connection:
+    with reader(home.published, few_rows=True) as connection:
         if day is None or day == ask(connection, "SELECT as_of_day FROM main.publication").rows[0][0]:
             yield connection
             return
@@ -90,7 +86,7 @@ def _prices_of(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "gpufare.duckdb"
         build(file, home, day, datetime.now(UTC), progress, keeps=False)
-        with reader(file, threads=THREADS) as connection:
+        with reader(file, few_rows=True) as connection:
             yield connection
 
 

@@ -7,9 +7,8 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
-import duckdb
-
 from pipeline.questions.job import Job, JobError, NoAnswerError
+from pipeline.warehouse.engine import duckdb
 from pipeline.warehouse.query import QueryError, Result, ask
 
 KEPT_PLANS = 32

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-import duckdb
-
 from pipeline.home.paths import Home
+from pipeline.warehouse.engine import duckdb
 from pipeline.warehouse.query import ask
 from pipeline.warehouse.replays import replays, unlike_live
 

@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-import duckdb
-
 from pipeline.contracts.errors import GpufareError
+from pipeline.warehouse.engine import duckdb
 
 STORAGE_VERSION = "v1.5.0"
 """The oldest version of DuckDB whose shell can open the published file."""

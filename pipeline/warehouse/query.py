@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.warehouse.connection import connect, quoted
+from pipeline.warehouse.engine import duckdb
+
+SLOW_OPTIMIZERS = "projection_pullup,statistics_propagation,common_subexpressions,common_subplan"
+"""DuckDB's optimizers that take longer on the macros for jobs than they save: a tenth of an answer's time."""
 
 OLD_PUBLICATION_DAYS = 2
 """Commands print a note if the published day is at least this many days old."""
@@ -61,11 +63,12 @@ class Stream:
 
 @contextmanager
 def reader(
-    published: Path, *, writes_files: bool = False, threads: int | None = None, spills: bool = True
+    published: Path, *, writes_files: bool = False, few_rows: bool = False, spills: bool = True
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Connect to the current published file: read-only, without access to a network and, unless the caller
-    writes files, without access to other files. ``threads``: how many DuckDB uses, by default one per core.
-    Unless the connection ``spills`` to the folder for temporary files, a query beyond the memory limit fails.
+    writes files, without access to other files. ``few_rows``: queries are planned briefly and run on one
+    thread, because each of them reads few rows. Unless the connection ``spills`` to the folder for temporary
+    files, a query beyond the memory limit fails.
 
     The file is attached to an in-memory database, so that a process that opens the file again gets the newest
     one. Raises NotPublishedError and DamagedError.
@@ -82,8 +85,10 @@ def reader(
             raise DamagedError(
                 f"{published} cannot be read: `gpufare refresh` writes a new one ({reason})"
             ) from error
-        if threads is not None:
-            connection.execute(f"SET threads = {threads}")
+        if few_rows:
+            connection.execute("SET threads = 1")
+            with suppress(duckdb.ParserException):  # another DuckDB may lack one of them
+                connection.execute(f"SET disabled_optimizers = '{SLOW_OPTIMIZERS}'")
         if not spills:
             connection.execute("SET temp_directory = ''")
         if not writes_files:

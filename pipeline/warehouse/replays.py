@@ -3,8 +3,7 @@
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
-import duckdb
-
+from pipeline.warehouse.engine import duckdb
 from pipeline.warehouse.query import ask
 
 _REPLAYS = """
