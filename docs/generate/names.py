@@ -6,9 +6,10 @@ from pipeline.catalog.tables import catalog_rows
 INTRODUCTION = """# Names of GPUs and models
 
 This file is made by `make docs` from `catalog/gpus.csv` and `catalog/models.csv`. Name a GPU by its id,
-which stands for that card alone, or by a family such as `h100`, `hopper` or `nvidia` (the table
-`job_names` lists them). You can [add your own](../how-to/own-catalogue.md) GPUs and models; for a model,
-its `config.json` is enough.
+which stands for that card alone or, if it leaves the form factor open (`a100-80gb`), for all cards of that
+model and memory, or by a family such as `h100`, `hopper` or `nvidia` (the table `job_names` lists
+them). You can [add your own](../how-to/own-catalogue.md) GPUs and models; for a model, its
+`config.json` is enough.
 """
 
 

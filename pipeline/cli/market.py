@@ -156,7 +156,7 @@ def _with_line(days: Sequence[dict[str, Any]]) -> dict[str, Any]:
 @click.argument("text", required=False)
 @FORMAT
 def gpus(text: str | None, form: str) -> None:
-    """List the GPUs, or those with TEXT in a name: memory, speed, and the cheapest prices per GPU-hour."""
+    """List the GPUs, or those whose names contain TEXT: memory, speed and the cheapest prices."""
     from pipeline.questions.gpu_prices import gpus as gpus_of
 
     with published_prices(with_age=False) as session:
@@ -167,7 +167,7 @@ def gpus(text: str | None, form: str) -> None:
 @click.argument("text", required=False)
 @FORMAT
 def models(text: str | None, form: str) -> None:
-    """List the models that a job can name, or those with TEXT in a name: parameters, context and licence."""
+    """List the models, or those whose names contain TEXT: parameters, context and licence."""
     from pipeline.questions.gpu_prices import models as models_of
 
     with published_prices(with_age=False) as session:

@@ -92,12 +92,12 @@ def no_price_text(asked: Mapping[str, Any]) -> str:
 
 
 def gpus(session: Session, text: str | None = None) -> Result:
-    """Return the GPUs of the catalogue, or those with ``text`` in a name: their specifications and cheapest
-    prices (the table ``gpu_compare``). Raises JobError if there is none."""
+    """Return the GPUs of the catalogue, or those with every word of ``text`` in a name: their specifications
+    and cheapest prices (the table ``gpu_compare``). Raises JobError if there is none."""
     found = session.ask(
         """
         FROM main.gpu_compare
-        WHERE ? IS NULL OR gpu_id IN (FROM gpu_names() SELECT gpu_id WHERE contains(key, name_key(?)))
+        WHERE ? IS NULL OR gpu_id IN (FROM gpu_names() SELECT gpu_id WHERE has_words(name, ?))
         ORDER BY gpu_id
         """,
         [text, text],
@@ -106,15 +106,15 @@ def gpus(session: Session, text: str | None = None) -> Result:
 
 
 def models(session: Session, text: str | None = None) -> Result:
-    """Return the models that jobs can name, or those with ``text`` in a name: parameters in billions, context
-    in tokens, licence and id on the Hugging Face hub. Raises JobError if there is none."""
+    """Return the models that jobs can name, or those with every word of ``text`` in a name: parameters in
+    billions, context in tokens, licence and id on the Hugging Face hub. Raises JobError if there is none."""
     found = session.ask(
         """
         SELECT
             model, params_total / 1e9 AS params_billion, params_active / 1e9 AS active_billion, max_context,
             licence, hf_id, title
         FROM main.models
-        WHERE ? IS NULL OR contains(name_key(concat_ws(' ', model, title, hf_id)), name_key(?))
+        WHERE ? IS NULL OR has_words(concat_ws(' ', model, title, hf_id), ?)
         ORDER BY model
         """,
         [text, text],

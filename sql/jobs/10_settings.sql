@@ -22,6 +22,14 @@ CREATE OR REPLACE MACRO name_key(name) AS regexp_replace(lower(name), '[^a-z0-9.
 COMMENT ON FUNCTION name_key IS
     'The form in which names are compared, ignoring case, spaces, dashes and the like, so that "RTX 4090" matches rtx-4090.';
 
+CREATE OR REPLACE MACRO has_words(name, text) AS
+    contains(name_key(name), name_key(text))
+    OR list_bool_and(list_transform(
+        string_split(lower(trim(text)), ' '), lambda word: contains(lower(name), word)
+    ));
+COMMENT ON FUNCTION has_words IS
+    'True if a name contains a text in any spelling (name_key), or every word of it in any order.';
+
 CREATE OR REPLACE MACRO names_in(text) AS list_filter(
     list_transform(
         string_split(trim(text, '[] '), ','), lambda name: trim(trim(name), chr(39) || '" ')
@@ -50,8 +58,15 @@ WITH _named_gpus AS (
     FROM main.gpus
 )
 
-SELECT gpu_id AS name, name_key(gpu_id) AS key, gpu_id
-FROM main.gpus
+SELECT g.gpu_id AS name, name_key(g.gpu_id) AS key, o.gpu_id
+FROM main.gpus AS g
+JOIN main.gpus AS o
+    ON o.gpu_id = g.gpu_id
+    OR (
+        g.form_factor IS NULL AND o.model = g.model AND o.memory_gb = g.memory_gb
+        -- These are slower cards, which people name.
+        AND o.form_factor NOT IN ('Laptop', 'Max-Q', 'SFF')
+    )
 UNION ALL
 SELECT any_value(lower(family)), name_key(family), gpu_id
 FROM _named_gpus
@@ -62,7 +77,7 @@ WHERE name_key(family) NOT IN (SELECT name_key(gpu_id) FROM main.gpus)
     )
 GROUP BY name_key(family), gpu_id;
 COMMENT ON MACRO TABLE gpu_names IS
-    'The names by which a job may refer to a GPU: its gpu_id, which means that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). The prefix rtx- may be omitted (4090). One row per name and card.';
+    'The names by which a job may refer to a GPU: its gpu_id, which means that card alone or, if the id leaves the form factor open (a100-80gb), all cards of that model and memory except laptop, Max-Q and SFF cards; or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). The prefix rtx- may be omitted (4090). One row per name and card.';
 
 CREATE OR REPLACE MACRO currency_of(word) AS
     CASE

@@ -19,9 +19,12 @@ _gpu_found AS (
 ),
 
 _gpu_cards AS (
-    SELECT f.*, cards_meant(o.cards, f.meant, f.base_key) AS family
+    SELECT
+        f.*, cards_meant(o.cards, f.meant, f.base_key) AS family,
+        scope_refusal('gpu', wanted, s.entries) AS out_of_scope
     FROM _gpu_found AS f
     CROSS JOIN card_offers() AS o
+    CROSS JOIN (SELECT list(e) AS entries FROM main.out_of_scope AS e) AS s
 )
 
 SELECT
@@ -30,12 +33,13 @@ SELECT
     CASE
         WHEN gpu_id IS NOT NULL THEN NULL
         WHEN len(meant) > 1 THEN several_models_text(wanted, family)
+        WHEN out_of_scope IS NOT NULL THEN out_of_scope
         WHEN key <> '' THEN 'no gpu ' || wanted || nearest_names_text(nearest, 'gpus')
         ELSE 'name a GPU; gpufare gpus lists them'
     END AS refusal
 FROM _gpu_cards;
 COMMENT ON MACRO TABLE gpu_readings IS
-    'What a name that a job may use for a GPU (job_names) means where one card is wanted: gpu_id, other_cards (the rest of its family, those with the most offers first) and refusal. A gpu_id means that card alone; a family means its card that most current offers have (usual_card).';
+    'What a name that a job may use for a GPU (job_names) means where one card is wanted: gpu_id, other_cards (the rest of its family, those with the most offers first) and refusal. A family means its card that most current offers have (usual_card).';
 
 CREATE OR REPLACE MACRO one_gpu(wanted) AS (
     SELECT CASE WHEN r.refusal IS NULL THEN r.gpu_id ELSE error(r.refusal) END
