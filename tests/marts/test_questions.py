@@ -117,9 +117,7 @@ def test_names_are_lists_or_text_in_any_spelling(published: duckdb.DuckDBPyConne
     assert wanted["provider"] == ["Vast.ai", "RunPod"]
     assert len(wanted["country"]) == 27
     assert (hub["model"], hub["constraints"]["gpu_id"]["wanted"]) == ("llama-3.1-8b", ["rtx-4090"])
-    meant = dict(
-        published.execute("SELECT key, meanings FROM job_names WHERE setting = 'gpu'").fetchall()
-    )
+    meant = dict(published.execute("SELECT key, meanings FROM job_names WHERE setting = 'gpu'").fetchall())
     assert {"rtx-4090", "rtx-4090-48gb", "rtx-4090-laptop"} <= set(meant["rtx"])
     # An id without a form factor is every card of that model and memory, but not a slower one.
     assert meant["a10080gb"] == ["a100-80gb", "a100-pcie-80gb", "a100-pcie-nvlink-80gb", "a100-sxm-80gb"]
