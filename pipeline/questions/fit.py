@@ -1,21 +1,22 @@
 """The fit of a job on a card, the largest micro-batch, the models that fit a card, and card comparisons."""
 
 import json
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.reasons import MEMORY_PARTS, infeasible_text, percent_text
 from pipeline.questions.session import Session
-from pipeline.questions.words import METHODS, assumed, family_text, needed_text
+from pipeline.questions.words import METHODS, assumed, command_line, family_text, needed_text
 from pipeline.warehouse.query import Result
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
     """The fit of a job on some GPUs: the plan (one row of the table ``plans``), the memory in parts that add
-    up (``memory_parts``), the largest micro-batches (``largest_micro_batches``), and ``notes`` for people, on
-    the card that was taken for a family."""
+    up (``memory_parts``), the largest micro-batches (``largest_micro_batches``), and ``notes``: the card
+    that was taken for a family, and the command that says what would fit if the job does not."""
 
     plans: Result
     memory: Result
@@ -67,6 +68,9 @@ FROM job_plans('gpufare_jobs') AS p
 JOIN gpufare_jobs AS j USING (job)
 WHERE p.gpu_id = ? AND p.gpu_count = ?
 """
+_SHORT_JOB_TOKENS = 1_000_000
+"""The length of the job that is asked about for its memory alone."""
+
 _PARTS = "SELECT part, gib FROM memory_parts('gpufare_fit') ORDER BY place"
 _MICRO_BATCHES = "SELECT * EXCLUDE (job, gpu_id, gpu_count) FROM largest_micro_batches('gpufare_fit')"
 
@@ -85,8 +89,16 @@ def fit(session: Session, job: Job) -> Fit:
             f"{gpus} x {gpu_id} is not planned: plans need a card with full specifications and, for several "
             "machines, a server card"
         )
-    memory = _memory(session, next(plans.dicts()))
-    return Fit(plans, memory, session.ask(_MICRO_BATCHES), tuple(family_notes(session, job["gpu"])))
+    plan, notes = next(plans.dicts()), family_notes(session, job["gpu"])
+    if plan["verdict"] == "does_not_fit":
+        notes.append(_what_would_fit(job))
+    return Fit(plans, _memory(session, plan), session.ask(_MICRO_BATCHES), tuple(notes))
+
+
+def _what_would_fit(job: Job) -> str:
+    """Return the command that ranks the job on more cards of its kind, or says what else would fit."""
+    command = command_line(job.but(gpus=None, tokens=_SHORT_JOB_TOKENS))
+    return f"For what would fit: {shlex.join(command)}"
 
 
 def _memory(session: Session, plan: dict[str, Any]) -> Result:

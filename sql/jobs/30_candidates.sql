@@ -29,50 +29,29 @@ CREATE OR REPLACE MACRO is_wanted(value, names) AS
 COMMENT ON FUNCTION is_wanted IS
     'True if a value is among the wanted names (null: any value) and not among the unwanted names. An unknown value meets no constraint. names: a field of job_constraints.';
 
--- The same constraints as in rental_misses, as a test checks: naming the missed ones takes longer to plan.
-CREATE OR REPLACE MACRO is_rental_wanted(r, j) AS
-    list_contains(j.price_kinds, r.price_kind)
-    AND is_wanted(r.provider, j.constraints.provider)
-    AND is_wanted(r.source, j.constraints.source)
-    AND is_wanted(r.tier_class, j.constraints.tier_class)
-    AND is_wanted(r.country, j.constraints.country)
-    AND is_wanted(r.continent, j.constraints.continent)
-    AND coalesce(r.term_days <= j.constraints.term_days, TRUE)
-    AND coalesce(r.price_age_days <= j.constraints.price_age_days, TRUE)
-    AND (r.size_evidence <> 'assumed' OR j.assumed_sizes);
+-- The same constraints as in rental_misses, as a test checks: naming the missed ones takes longer to plan. So
+-- does an argument that is a row, since each use of it binds all its columns.
+CREATE OR REPLACE MACRO is_rental_wanted(
+    price_kind, provider, source, tier_class, country, continent, term_days, price_age_days, size_evidence,
+    price_kinds, constraints, assumed_sizes
+) AS
+    list_contains(price_kinds, price_kind)
+    AND is_wanted(provider, constraints.provider)
+    AND is_wanted(source, constraints.source)
+    AND is_wanted(tier_class, constraints.tier_class)
+    AND is_wanted(country, constraints.country)
+    AND is_wanted(continent, constraints.continent)
+    AND coalesce(term_days <= constraints.term_days, TRUE)
+    AND coalesce(price_age_days <= constraints.price_age_days, TRUE)
+    AND (size_evidence <> 'assumed' OR assumed_sizes);
 COMMENT ON FUNCTION is_rental_wanted IS
-    'True if a rental meets the constraints of a job that do not concern the plan. r: a row of rentals; j: a row of completed_jobs.';
+    'True if a rental meets the constraints of a job that do not concern the plan. The arguments are columns of rentals and, from price_kinds on, of completed_jobs.';
 
-CREATE OR REPLACE MACRO is_open_place(r, j) AS
-    r.renter_notice IS DISTINCT FROM 'sanctions'
-    OR coalesce(list_contains(j.constraints.country.wanted, r.country), FALSE);
+CREATE OR REPLACE MACRO is_open_place(renter_notice, country, constraints) AS
+    renter_notice IS DISTINCT FROM 'sanctions'
+    OR coalesce(list_contains(constraints.country.wanted, country), FALSE);
 COMMENT ON FUNCTION is_open_place IS
-    'True if a rental is not in a country under sanctions (renter_notice in countries), or if the job asks for that very country: nobody should pay into such a country by accident. r: a row of rentals; j: a row of completed_jobs.';
-
-CREATE OR REPLACE MACRO wanted_rentals(jobs) AS TABLE
-SELECT j.job, r.offer
--- A macro that takes a row binds each of its columns: narrow rows are planned much faster.
-FROM (SELECT job, opened, price_kinds, constraints, assumed_sizes FROM query_table(jobs)) AS j
-JOIN (
-    SELECT
-        rowid AS offer, provider, source, tier_class, country, continent, renter_notice, price_kind,
-        term_days, price_age_days, size_evidence, is_undercut
-    FROM main.rentals
-) AS r ON is_open_place(r, j)
-WHERE j.opened = 'all'
-    OR (
-        is_rental_wanted(r, j)
-        AND (
-            NOT r.is_undercut
-            OR coalesce(
-                j.constraints.provider.wanted, j.constraints.provider.unwanted,
-                j.constraints.country.wanted, j.constraints.country.unwanted,
-                j.constraints.continent.wanted, j.constraints.continent.unwanted
-            ) IS NOT NULL
-        )
-    );
-COMMENT ON MACRO TABLE wanted_rentals IS
-    'The rentals (offer: their row in rentals) that meet the constraints of each job that do not concern the plan; if a job''s opened is all, every rental in an open place (is_open_place). A rental that is undercut counts only for a job that constrains providers or places. jobs: rows of completed_jobs.';
+    'True if a rental is not in a country under sanctions (renter_notice in countries), or if the job asks for that very country: nobody should pay into such a country by accident. The arguments are columns of rentals and completed_jobs.';
 
 CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
     {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
@@ -150,9 +129,8 @@ COMMENT ON MACRO TABLE asked_rentals IS
 
 CREATE OR REPLACE MACRO job_candidates(jobs, plans) AS TABLE
 WITH _all_rentals AS (
-    SELECT w.job, w.offer, r.*
-    FROM wanted_rentals(jobs) AS w
-    JOIN main.rentals AS r ON r.rowid = w.offer
+    SELECT *, rowid AS offer
+    FROM main.rentals
     UNION ALL BY NAME
     FROM asked_rentals(jobs, plans)
 )
@@ -189,8 +167,8 @@ SELECT
 FROM query_table(jobs) AS j
 JOIN query_table(plans) AS p USING (job)
 JOIN _all_rentals AS r
-    ON r.job = p.job
-    AND r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
+    ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
+    AND coalesce(r.job = j.job, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 JOIN main.models AS m ON m.model = p.model
 WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
@@ -207,8 +185,26 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
     AND (
         r.asked IS NOT NULL
         OR (
+            is_open_place(r.renter_notice, r.country, j.constraints)
+            AND (
+                j.opened = 'all'
+                OR (
+                    is_rental_wanted(
+                        r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
+                        r.price_age_days, r.size_evidence, j.price_kinds, j.constraints, j.assumed_sizes
+                    )
+                    AND (
+                        NOT r.is_undercut
+                        OR coalesce(
+                            j.constraints.provider.wanted, j.constraints.provider.unwanted,
+                            j.constraints.country.wanted, j.constraints.country.unwanted,
+                            j.constraints.continent.wanted, j.constraints.continent.unwanted
+                        ) IS NOT NULL
+                    )
+                )
+            )
             -- A plan for several machines applies only if their network is at least as fast as planned.
-            coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
+            AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
             AND has_host_memory(
                 r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib,
                 p.model_download_gib,

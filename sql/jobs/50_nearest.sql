@@ -11,7 +11,11 @@ JOIN main.rentals AS r
     ON is_wanted(r.gpu_id, j.constraints.gpu_id)
     AND r.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
     AND r.node_count <= coalesce(j.max_nodes, r.node_count)
-    AND is_rental_wanted(r, j) AND is_open_place(r, j)
+    AND is_rental_wanted(
+        r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
+        r.price_age_days, r.size_evidence, j.price_kinds, j.constraints, j.assumed_sizes
+    )
+    AND is_open_place(r.renter_notice, r.country, j.constraints)
 LEFT JOIN query_table(plans) AS p
     ON p.job = j.job AND p.gpu_id = r.gpu_id AND p.gpu_count = r.gpu_count AND p.node_count = r.node_count
     AND p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability

@@ -65,7 +65,10 @@ _not_offers AS (
             list_filter(
                 list_concat(rental_misses(r, j), [
                     CASE WHEN r.node_count > j.max_nodes THEN miss('max_nodes', r.node_count) END,
-                    CASE WHEN NOT is_open_place(r, j) THEN miss('sanctions', r.country) END
+                    CASE
+                        WHEN NOT is_open_place(r.renter_notice, r.country, j.constraints)
+                            THEN miss('sanctions', r.country)
+                    END
                 ]),
                 lambda each: each IS NOT NULL
             ),

@@ -64,7 +64,7 @@ JOIN recorded_prices() AS o
     AND is_wanted(o.country, j.constraints.country)
     AND is_wanted(o.continent, j.constraints.continent)
 LEFT JOIN main.countries AS n ON n.country = o.country
-WHERE is_open_place({'renter_notice': n.renter_notice, 'country': o.country}, j)
+WHERE is_open_place(n.renter_notice, o.country, j.constraints)
 GROUP BY ALL;
 COMMENT ON MACRO TABLE wanted_prices IS
     'The recorded_prices that meet the constraints of jobs on GPU, source, price kind and place: the lowest per job, day, source, GPU, tier, price kind and term (0 without a term), in USD per GPU-hour. jobs: rows of completed_jobs.';

@@ -21,7 +21,11 @@ SELECT
     r.instance_type, r.doubt, r.price_day, r.price_age_days, r.source, r.source_url
 FROM query_table(jobs) AS j
 JOIN (SELECT * REPLACE ('offered' AS size_evidence) FROM main.rentals) AS r
-    ON is_rental_wanted(r, j) AND is_open_place(r, j) AND is_wanted(r.gpu_id, j.constraints.gpu_id)
+    ON is_rental_wanted(
+        r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
+        r.price_age_days, r.size_evidence, j.price_kinds, j.constraints, j.assumed_sizes
+    )
+    AND is_open_place(r.renter_notice, r.country, j.constraints) AND is_wanted(r.gpu_id, j.constraints.gpu_id)
     AND r.gpus_billed >= coalesce(j.min_gpus, 1)
     AND coalesce(r.gpus_billed <= j.asked['gpus']::INTEGER, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = r.gpu_id

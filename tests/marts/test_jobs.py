@@ -58,14 +58,20 @@ def test_rankings_filter_by_the_constraints_that_are_named_as_missed(
     """``is_rental_wanted`` filters, and ``rental_misses`` says why nothing is left."""
     read = market.execute(
         """SELECT list_sort(list_distinct(
-            regexp_extract_all(replace(macro_definition, '"', ''), 'j\\.(?:constraints\\.)?\\w+')
+            regexp_extract_all(
+                replace(macro_definition, '"', ''), 'constraints\\.\\w+|price_kinds|assumed_sizes'
+            )
         ))
         FROM duckdb_functions() WHERE function_name IN ('is_rental_wanted', 'rental_misses')"""
     ).fetchall()
     assert len(read) == 2
     assert read[0] == read[1]
     counts = market.execute(
-        """SELECT is_rental_wanted(r, j), list_any_value(rental_misses(r, j)) IS NULL, count(*)
+        """SELECT
+            is_rental_wanted(
+                r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
+                r.price_age_days, r.size_evidence, j.price_kinds, j.constraints, j.assumed_sizes
+            ), list_any_value(rental_misses(r, j)) IS NULL, count(*)
         FROM completed_jobs('given') AS j CROSS JOIN rentals AS r GROUP BY ALL ORDER BY ALL"""
     ).fetchall()
     assert [row[:2] for row in counts] == [(False, False), (True, True)]

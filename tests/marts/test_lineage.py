@@ -33,7 +33,7 @@ def test_tables_are_found_through_macros(lineage: Lineage) -> None:
         "recipe_memory recipe_work measured_sources job_settings",
         "cheapest_gpu_per_workload": "workloads plans rentals gpus cost_parameters models job_settings "
         "job_names offers_latest exchange_rates out_of_scope",
-        "compare_gpus": "gpu_compare job_names gpus offers_latest",
+        "compare_gpus": "gpu_compare job_names gpus offers_latest out_of_scope",
     }
     assert {name: lineage.tables_read(name) for name in read} == {
         name: set(tables.split()) for name, tables in read.items()

@@ -1,6 +1,7 @@
 """Does it fit, what fits, how do two cards compare."""
 
 import json
+import shlex
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,19 @@ def test_a_fit_is_the_plan_its_memory_in_parts_and_the_largest_micro_batches(
     one_line = " ".join(shown.stdout.split())
     assert " ".join(found.sentences(briefly=True)) in one_line
     assert all(f" {gib} " in one_line for gib in (*parts.values(), peak, margin, needed))
+
+
+def test_a_job_that_does_not_fit_has_the_command_that_says_what_would(
+    sample_home: Home, prices: python.Prices
+) -> None:
+    found = prices.fit(model="llama-3.1-70b", method="lora", gpu="rtx-4090")
+    assert not found.fits
+    says, _, command = found.notes[-1].partition(": ")
+    assert says == "For what would fit"
+    ranked = gpufare(*shlex.split(command)[1:], home=sample_home)
+    assert (ranked.returncode, ranked.stdout) == (1, "")
+    assert "there is an answer with" in ranked.stderr
+    assert not prices.fit(**ON_4090).notes
 
 
 def test_one_more_than_the_largest_micro_batch_does_not_fit(prices: python.Prices) -> None:
