@@ -9,7 +9,8 @@ This file is made by `make docs` from `catalog/gpus.csv` and `catalog/models.csv
 which stands for that card alone or, if it leaves the form factor open (`a100-80gb`), for all cards of that
 model and memory, or by a family such as `h100`, `hopper` or `nvidia` (the table `job_names` lists
 them). You can [add your own](../how-to/own-catalogue.md) GPUs and models; for a model, its
-`config.json` is enough.
+`config.json` is enough. Ids on the Hugging Face hub are names, too, with or without suffixes such as
+`-Instruct`, `-Base` or `-bnb-4bit`.
 """
 
 
@@ -25,6 +26,10 @@ def page() -> str:
          text(row["licence"])]
         for row in catalog_rows("models.csv")
     )  # fmt: skip
+    others = (
+        [code(row["name"]), code(row["model"]), text(row["source"])]
+        for row in catalog_rows("model_names.csv")
+    )
     return "\n".join(
         [
             INTRODUCTION,
@@ -32,6 +37,8 @@ def page() -> str:
             table(["id", "card", "memory, GB", "architecture", "year", "confidence"], gpus),
             "\n## Models\n",
             table(["name", "title", "parameters, 10^9", "context, tokens", "licence"], models),
+            "\nThese models have the shapes of another, and are planned as it:\n",
+            table(["name", "planned as", "source"], others),
             "",
         ]
     )

@@ -261,10 +261,12 @@ COMMENT ON FUNCTION number_refusal IS 'The reason why a string fails the test is
 
 CREATE OR REPLACE MACRO base_model(name) AS array_to_string(list_filter(
     string_split(lower(name), '-'),
-    lambda part: part NOT IN ('instruct', 'base', 'it', 'chat', 'hf', 'pt')
+    lambda part: part NOT IN (
+        'instruct', 'base', 'it', 'chat', 'hf', 'pt', 'thinking', 'meta', 'unsloth', 'bnb', '4bit'
+    )
 ), '-');
 COMMENT ON FUNCTION base_model IS
-    'The name of a model without the usual suffixes of variants that are trained in the same way (-Instruct, -Base, -it, -chat, -hf, -pt).';
+    'The name of a model without what hubs add to it for variants that are trained in the same way (Meta-, -Instruct, -Base, -it, -chat, -hf, -pt, -Thinking, -unsloth-bnb-4bit).';
 
 CREATE OR REPLACE MACRO job_entries(jobs) AS TABLE
 SELECT
@@ -480,8 +482,7 @@ _names_resolved AS (
             any_value(k.meanings) FILTER (k.key = a.key), any_value(k.meanings) FILTER (k.key = a.base_key)
         ) AS meant,
         CASE
-            WHEN a.setting = 'model' AND bool_or(k.key = a.key) IS NOT TRUE AND meant IS NOT NULL
-                THEN meant[1]
+            WHEN a.setting = 'model' AND a.key <> name_key(meant[1]) THEN meant[1]
         END AS assumption,
         CASE
             WHEN meant IS NOT NULL THEN NULL

@@ -31,6 +31,15 @@ FROM (
     )
     WHERE trim(name) <> ''
     UNION ALL
+    -- A model's own name is looked up in main.models, to which users add.
+    SELECT 'model', n.name, name_key(n.name), n.model
+    FROM (
+        SELECT base_model(regexp_extract(hf_id, '[^/]*$')) AS name, model FROM main.models
+        UNION
+        SELECT base_model(name), model FROM main.model_names
+    ) AS n
+    WHERE name_key(n.name) NOT IN (SELECT name_key(m.model) FROM main.models AS m)
+    UNION ALL
     SELECT 'kind', 'any', 'any', unnest(list_filter(price_kinds(), lambda kind: kind <> 'reserved'))
     UNION ALL
     SELECT setting, name, name_key(name), name AS value

@@ -126,6 +126,26 @@ def test_names_are_lists_or_text_in_any_spelling(published: duckdb.DuckDBPyConne
     assert meant["a100sxm80gb"] == ["a100-sxm-80gb"]
 
 
+def test_models_are_known_by_their_ids_on_the_hub_and_their_other_names(
+    published: duckdb.DuckDBPyConnection,
+) -> None:
+    meant = published.execute(
+        """WITH named AS (
+            SELECT hf_id AS job, model AS meant FROM models WHERE hf_id IS NOT NULL
+            UNION ALL
+            SELECT 'Someone/' || upper(name) || '-Instruct-bnb-4bit', model FROM model_names
+        ),
+        asked AS (SELECT job, job AS model, 1e6 AS tokens FROM named)
+        SELECT job, model, meant, json_extract_string(job_assumptions, 'model'), refusal
+        FROM checked_jobs('asked') JOIN named USING (job)"""
+    ).fetchall()
+    assert len(meant) > 140
+    assert [row for row in meant if row[1] != row[2] or row[4]] == []
+    planned_as = {job: assumed for job, _, _, assumed, _ in meant}
+    assert planned_as["Someone/QWEN2.5-CODER-7B-Instruct-bnb-4bit"] == "qwen2.5-7b"
+    assert planned_as["Qwen/Qwen2.5-7B"] is None
+
+
 def test_an_unknown_name_is_refused_with_the_nearest(published: duckdb.DuckDBPyConnection) -> None:
     """All in one relation: each job has its refusal."""
     refusals = {
