@@ -39,6 +39,8 @@ a job 4,000, and planning a job 20,000; two thirds of these expressions only pas
 and seven eighths of the planning time are spent even without any GPU. A prepared statement is bound again if
 it reads a table, but not if it reads only Arrow streams: such streams would halve the time for checking and
 planning a job and save a third of the ranking, which is not worth a second way to read every table.
+Questions leave out the optimizers that take longer than they save (SLOW_OPTIMIZERS in
+pipeline/warehouse/query.py), and import DuckDB's engine without the package around it.
 """
 
 AHEAD = """## Plans computed ahead

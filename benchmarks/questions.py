@@ -134,7 +134,7 @@ def against_others(work: Path, repeats: int = REPEATS) -> list[Line]:
         connection.execute("CREATE TEMP TABLE in_memory AS FROM main.offers")
         bare_query = _CHEAPEST_OFFER.format("in_memory")
         bare = timed(lambda _: connection.execute(bare_query).fetchall(), repeats)
-        frame = pl.read_parquet(str(Home(work / "large").offers / "*" / "*.parquet"))
+        frame = pl.read_parquet(str(Home(work / "large").record / "offers" / "*" / "*.parquet"))
         polars = timed(lambda _: _cheapest(frame), repeats)
         connection.execute(_JOB)
         connection.execute("CREATE TEMP TABLE jobs AS FROM completed_jobs('asked')")
@@ -178,7 +178,7 @@ def _against_gpuhunt(
     if catalog is None:
         missing = "not compared: gpuhunt is not installed (pip install -r benchmarks/requirements.txt)"
         return [Line("gpuhunt", None, missing)]
-    query = catalog.query  # type: ignore[attr-defined]
+    query = catalog.query
     found = query(gpu_name=WANTED_GPU, min_gpu_count=1, spot=True)
     if abs(min(item.price for item in found) - cheapest) > 1e-8:
         raise SystemExit("gpuhunt finds another cheapest offer: the comparison is not of the same question")
@@ -197,7 +197,7 @@ ORDER BY ALL
 """
 
 
-def _gpuhunt(offers: Sequence[tuple[str, str, float, str, int, bool]]) -> object | None:
+def _gpuhunt(offers: Sequence[tuple[str, str, float, str, int, bool]]) -> Any | None:
     """Return gpuhunt's catalogue with the same offers, spread over its providers; None if it is missing."""
     site.addsitedir(str(GPUHUNT))
     try:
@@ -205,7 +205,7 @@ def _gpuhunt(offers: Sequence[tuple[str, str, float, str, int, bool]]) -> object
         from gpuhunt._internal.models import AcceleratorVendor, CatalogItem
     except ImportError:
         return None
-    found = theirs.Catalog(balance_resources=False, auto_reload=False)
+    found: Any = theirs.Catalog(balance_resources=False, auto_reload=False)
     names = theirs.OFFLINE_PROVIDERS
     for place, name in enumerate(names):
         items = [

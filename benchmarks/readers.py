@@ -70,7 +70,7 @@ def _replay(config: SourceConfig, pages: Path, day: date, home: Home) -> Read:
     built = step("normalize", lambda: build_offers(listings, config, records.usd_rates(day)))
 
     def record() -> None:
-        assert check_reading(built.offers, config, None, built.rejects).accepted, config.name
+        assert check_reading(built.offers, config, built.rejects).accepted, config.name
         records.write_accepted(day, config.name, built.offers)
         records.write_rejects(day, config.name, built.rejects)
 
