@@ -190,7 +190,7 @@ def test_a_question_loads_nothing_that_only_building_needs(sample_home: Home) ->
     program = (
         "import sys; from pipeline.cli.main import main\n"
         f"main({QLORA!r}, standalone_mode=False)\n"
-        "heavy = {'dagster', 'httpx', 'numpy', 'polars', 'pydantic', 'scipy', 'yaml'}\n"
+        "heavy = {'dagster', 'duckdb', 'httpx', 'numpy', 'polars', 'pydantic', 'scipy', 'yaml'}\n"
         "sys.exit(', '.join(heavy & sys.modules.keys()) or 0)"
     )
     environment = os.environ | {HOME_VARIABLE: str(sample_home.root)}
