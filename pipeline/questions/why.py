@@ -35,13 +35,14 @@ class Explanation:
     """One answer for a job and its cost: the answer's ``row`` of ``cheapest_for``, the ``parts`` of its total
     (part, usd, how), the number ``of`` answers, and, in words, where the job's quotes and own ``machines``
     rank. ``why_not`` contains the rows of ``why_not_for`` for the GPU that was asked about, with the reason
-    in words (detail)."""
+    in words (detail). ``checked`` says how far off the model was on published runs."""
 
     row: dict[str, Any]
     parts: Result
     why_not: list[dict[str, Any]]
     of: int
     machines: tuple[str, ...] = ()
+    checked: str = ""
 
 
 def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation:
@@ -62,6 +63,27 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
         [] if not_gpu is None else _why_not(session, job, not_gpu, list(ranked.dicts()), row),
         len(ranked.rows),
         tuple(machine_lines(job, session, 0)),
+        _checked_text(session, row["evidence"]),
+    )
+
+
+_ACCURACY = """
+SELECT runs, stranger_median_error, stranger_share_in_band
+FROM main.model_accuracy_summary
+WHERE grouped_by = 'all' OR (quantity = 'speed' AND grouped_by = 'evidence' AND "group" = ?)
+QUALIFY row_number() OVER (PARTITION BY quantity ORDER BY grouped_by = 'all') = 1
+ORDER BY quantity DESC
+"""
+
+
+def _checked_text(session: Session, evidence: str) -> str:
+    """Return how far off the model was on published runs, for speeds with this kind of evidence."""
+    speed, memory = (
+        f"by {error:.0%} in {runs:,} ({in_band:.0%} within the band)"
+        for runs, error, in_band in session.ask(_ACCURACY, [evidence]).rows
+    )
+    return (
+        f"Checked on published runs of unseen sources: {evidence} speeds were off {speed}, memory {memory}."
     )
 
 
