@@ -260,7 +260,7 @@ def _explain_term(term: str, settings: dict[str, Any]) -> None:
 
 def _show_explanation(session: "Session", found: "Explanation") -> None:
     """Print why a GPU is not the answer, if that was asked; otherwise an explanation that fits the screen: if
-    it must, the assumptions give way, then the plan."""
+    it must, the assumptions give way, then the plan, then how far off the model was."""
     from pipeline.cli.printing import table_lines
     from pipeline.questions.sources_behind import replayed_sources
     from pipeline.questions.tables import for_people
