@@ -186,4 +186,5 @@ def compare(published: Published, arguments: Arguments) -> Answer:
 
 def _best_on(session: Session, job: Job, card: str) -> Row | None:
     """Return the cheapest way to run a job on a card; None if there is none."""
-    return next(session.cheapest(job.but(gpu=card, exclude_gpu=None), 1).dicts(), None)
+    ranked = session.cheapest(job.but(gpu=card, exclude_gpu=None)).dicts()
+    return next((row for row in ranked if row["gpu_id"] == card), None)

@@ -97,7 +97,8 @@ def gpus(published: Published, arguments: Arguments) -> Answer:
         Gpus,
         {},
         lines=[
-            "A job's gpu can also name a family of these: the start of an id, an architecture or a vendor."
+            "A job's gpu can also name a family of these: the start of an id, an architecture or a vendor; "
+            "an id without a form factor (a100-80gb) means every card of that model and memory."
         ],
         listed="gpus",
         items=[(_gpu_line(row), row) for row in found],

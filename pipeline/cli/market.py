@@ -153,25 +153,25 @@ def _with_line(days: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("text", required=False)
+@click.argument("text", nargs=-1)
 @FORMAT
-def gpus(text: str | None, form: str) -> None:
+def gpus(text: tuple[str, ...], form: str) -> None:
     """List the GPUs, or those whose names contain TEXT: memory, speed and the cheapest prices."""
     from pipeline.questions.gpu_prices import gpus as gpus_of
 
     with published_prices(with_age=False) as session:
-        _show_list(gpus_of(session, text), GPUS, form)
+        _show_list(gpus_of(session, " ".join(text) or None), GPUS, form)
 
 
 @click.command()
-@click.argument("text", required=False)
+@click.argument("text", nargs=-1)
 @FORMAT
-def models(text: str | None, form: str) -> None:
+def models(text: tuple[str, ...], form: str) -> None:
     """List the models, or those whose names contain TEXT: parameters, context and licence."""
     from pipeline.questions.gpu_prices import models as models_of
 
     with published_prices(with_age=False) as session:
-        _show_list(models_of(session, text), MODELS, form)
+        _show_list(models_of(session, " ".join(text) or None), MODELS, form)
 
 
 def _show_list(found: Result, names: Sequence[str], form: str) -> None:

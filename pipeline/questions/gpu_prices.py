@@ -97,7 +97,13 @@ def gpus(session: Session, text: str | None = None) -> Result:
     found = session.ask(
         """
         FROM main.gpu_compare
-        WHERE ? IS NULL OR gpu_id IN (FROM gpu_names() SELECT gpu_id WHERE has_words(name, ?))
+        WHERE ? IS NULL OR gpu_id IN (
+            SELECT n.gpu_id
+            FROM gpu_names() AS n
+            JOIN main.gpus AS g USING (gpu_id)
+            GROUP BY n.gpu_id
+            HAVING has_words(string_agg(n.name, ' ') || ' ' || any_value(g.memory_gb)::INTEGER || 'gb', ?)
+        )
         ORDER BY gpu_id
         """,
         [text, text],
@@ -114,10 +120,16 @@ def models(session: Session, text: str | None = None) -> Result:
             model, params_total / 1e9 AS params_billion, params_active / 1e9 AS active_billion, max_context,
             licence, hf_id, title
         FROM main.models
-        WHERE ? IS NULL OR has_words(concat_ws(' ', model, title, hf_id), ?)
+        WHERE $1 IS NULL OR has_words(concat_ws(' ', model, title, hf_id), $1)
+            OR name_key(base_model(regexp_extract($1, '[^/]*$'))) = name_key(model)
+            OR model IN (
+                SELECT n.meanings[1]
+                FROM main.job_names AS n
+                WHERE n.setting = 'model' AND has_words(n.name, base_model(regexp_extract($1, '[^/]*$')))
+            )
         ORDER BY model
         """,
-        [text, text],
+        [text],
     )
     return _some(found, "model", text)
 

@@ -20,7 +20,7 @@ _WHY_NOT = """
 SELECT n.* EXCLUDE (job)
 FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n
 JOIN gpu_names() AS g USING (gpu_id)
-WHERE g.key = name_key(?)
+WHERE g.key IN (name_key($1), short_key('gpu', name_key($1)))
 ORDER BY n.rank NULLS LAST, list_position([
     'too_late', 'thin_evidence', 'too_expensive', 'mostly_unused', 'interrupted_too_often',
     'stops_before_the_end', 'host_memory_too_small', 'network_too_slow', 'not_rented_in_that_number',
@@ -96,7 +96,9 @@ def _why_not(
         is_worse = row["rank"] is not None and row["rank"] > best["rank"]
         row["detail"] = worse_text(ranked[row["rank"] - 1], best) if is_worse else why_not_text(row)
     if rows and rows[0]["reason"] == "not_asked_for":
-        for each in session.cheapest(job.but(gpu=rows[0]["gpu_id"], exclude_gpu=None), 1).dicts():
+        card = rows[0]["gpu_id"]
+        ranked_if_asked = session.cheapest(job.but(gpu=card, exclude_gpu=None)).dicts()
+        if each := next((row for row in ranked_if_asked if row["gpu_id"] == card), None):
             rows[0]["detail"] += (
                 f"; otherwise {each['gpu_count']} of it at {each['provider']} would cost "
                 f"${each['total_usd']:,.2f} and take {number_text(each['hours'])} hours"

@@ -336,8 +336,6 @@ def _usd_text(usd: Any) -> str:
 def family_text(name: str, gpu_id: str, other_cards: Sequence[str]) -> str:
     """Return which card was taken for the family that somebody named, and the other cards of the family."""
     others = ", ".join(other_cards[:_OTHER_CARDS]) + (", ..." if len(other_cards) > _OTHER_CARDS else "")
-    if name.lower().replace(" ", "-") == gpu_id:
-        return f"{name} is taken without a form factor, since most offers state none (others: {others})"
     return f"{name} is taken as {gpu_id}, the card of that name that most offers have (others: {others})"
 
 

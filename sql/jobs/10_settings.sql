@@ -18,9 +18,12 @@ CREATE OR REPLACE MACRO is_meant_setting(setting, asked) AS
 COMMENT ON FUNCTION is_meant_setting IS
     'True if a column is probably a misspelt setting: the two begin alike and differ in at most a third of their letters, so countries matches country, but note does not match quote. Assumed.';
 
-CREATE OR REPLACE MACRO name_key(name) AS regexp_replace(lower(name), '[^a-z0-9.]', '', 'g');
+CREATE OR REPLACE MACRO name_key(name) AS regexp_replace(
+    -- Llama 3 3B is not llama-33b.
+    regexp_replace(lower(name), '([0-9])[^a-z0-9.]+([0-9])', '\1~\2', 'g'), '[^a-z0-9.~]', '', 'g'
+);
 COMMENT ON FUNCTION name_key IS
-    'The form in which names are compared, ignoring case, spaces, dashes and the like, so that "RTX 4090" matches rtx-4090.';
+    'The form in which names are compared, ignoring case, and spaces, dashes and the like unless they separate two digits, so that "RTX 4090" matches rtx-4090.';
 
 CREATE OR REPLACE MACRO has_words(name, text) AS
     contains(name_key(name), name_key(text))
@@ -58,15 +61,8 @@ WITH _named_gpus AS (
     FROM main.gpus
 )
 
-SELECT g.gpu_id AS name, name_key(g.gpu_id) AS key, o.gpu_id
-FROM main.gpus AS g
-JOIN main.gpus AS o
-    ON o.gpu_id = g.gpu_id
-    OR (
-        g.form_factor IS NULL AND o.model = g.model AND o.memory_gb = g.memory_gb
-        -- These are slower cards, which people name.
-        AND o.form_factor NOT IN ('Laptop', 'Max-Q', 'SFF')
-    )
+SELECT gpu_id AS name, name_key(gpu_id) AS key, gpu_id
+FROM main.gpus
 UNION ALL
 SELECT any_value(lower(family)), name_key(family), gpu_id
 FROM _named_gpus
@@ -77,7 +73,7 @@ WHERE name_key(family) NOT IN (SELECT name_key(gpu_id) FROM main.gpus)
     )
 GROUP BY name_key(family), gpu_id;
 COMMENT ON MACRO TABLE gpu_names IS
-    'The names by which a job may refer to a GPU: its gpu_id, which means that card alone or, if the id leaves the form factor open (a100-80gb), all cards of that model and memory except laptop, Max-Q and SFF cards; or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). The prefix rtx- may be omitted (4090). One row per name and card.';
+    'The names by which a job may refer to a GPU: its gpu_id, which means that card alone (but see any_form_factor), or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). The prefix rtx- may be omitted (4090). One row per name and card.';
 
 CREATE OR REPLACE MACRO currency_of(word) AS
     CASE
@@ -266,7 +262,7 @@ CREATE OR REPLACE MACRO base_model(name) AS array_to_string(list_filter(
     )
 ), '-');
 COMMENT ON FUNCTION base_model IS
-    'The name of a model without what hubs add to it for variants that are trained in the same way (Meta-, -Instruct, -Base, -it, -chat, -hf, -pt, -Thinking, -unsloth-bnb-4bit).';
+    'The name of a model without what hubs add to it for variants that are trained in the same way (Meta-, -Instruct, -Base, -it, -chat, -hf, -pt, -Thinking), and for those whose weights are quantized for QLoRA (-unsloth-bnb-4bit).';
 
 CREATE OR REPLACE MACRO job_entries(jobs) AS TABLE
 SELECT
@@ -375,15 +371,32 @@ COMMENT ON MACRO TABLE given_machines IS
     'The machines in jobs (machines_in), with usd_per_unit (the value in USD of one unit of the price''s currency, by the newest rates in exchange_rates), or the reason why one is refused: _row, setting, machines and refusal. given: rows of job_entries.';
 
 CREATE OR REPLACE MACRO card_offers() AS TABLE
-SELECT list({'gpu_id': gpu_id, 'model_key': model_key} ORDER BY offers DESC, gpu_id) AS cards
+SELECT
+    list({'gpu_id': gpu_id, 'model_key': model_key, 'open_id': open_id} ORDER BY offers DESC, gpu_id)
+        AS cards
 FROM (
-    SELECT g.gpu_id, name_key(g.model) AS model_key, count(o.gpu_id) AS offers
+    SELECT
+        g.gpu_id, name_key(g.model) AS model_key, any_value(f.gpu_id) AS open_id, count(o.gpu_id) AS offers
     FROM main.gpus AS g
+    LEFT JOIN main.gpus AS f
+        ON f.form_factor IS NULL AND f.model = g.model AND f.memory_gb = g.memory_gb
+        AND name_key(f.gpu_id) IN (
+            name_key(f.model), name_key(f.model || '-' || f.memory_gb::INTEGER || 'gb')
+        )
+        -- These are slower cards, which people name.
+        AND g.form_factor NOT IN ('Laptop', 'Max-Q', 'SFF')
     LEFT JOIN main.offers_latest AS o ON o.gpu_id = g.gpu_id AND o.ranked
     GROUP BY g.gpu_id, g.model
 );
 COMMENT ON MACRO TABLE card_offers IS
-    'One row with cards: a list of all cards (gpu_id) and the key of their model, those with the most ranked offers first.';
+    'One row with cards: a list of all cards (gpu_id), those with the most ranked offers first, with the key of their model, and open_id: the id that names their model and memory, and leaves their form factor open (a100-80gb for a100-sxm-80gb), if there is one.';
+
+CREATE OR REPLACE MACRO any_form_factor(cards, meant) AS list_distinct(list_concat(
+    meant,
+    list_transform(list_filter(cards, lambda c: list_contains(meant, c.open_id)), lambda c: c.gpu_id)
+));
+COMMENT ON FUNCTION any_form_factor IS
+    'The cards that a constraint on the GPU means: those that it names and, if it names a card without a form factor, those of the same model and memory, except laptop, Max-Q and SFF cards. cards: the list of card_offers; meant: the meanings of the name in job_names.';
 
 CREATE OR REPLACE MACRO cards_meant(cards, meant, key) AS list_transform(
     [list_filter(cards, lambda c: list_contains(meant, c.gpu_id))],
@@ -418,13 +431,17 @@ CREATE OR REPLACE MACRO short_key(setting, key) AS
     CASE setting
         WHEN 'method' THEN regexp_replace(key, '(finetune|finetuning|ing)$', '')
         WHEN 'gpu' THEN regexp_replace(
-            regexp_replace(key, '(gpus?|s)$', ''),
-            (SELECT '^(' || string_agg(DISTINCT name_key(g.vendor), '|') || ')' FROM main.gpus AS g), ''
+            regexp_replace(
+                regexp_replace(key, '(gpus?|s|hbm[0-9]e?)$', ''),
+                (SELECT '^(' || string_agg(DISTINCT name_key(g.vendor), '|') || ')' FROM main.gpus AS g), ''
+            ),
+            -- As nvidia-smi writes GeForce RTX 4090, Tesla T4 and A100-SXM4-80GB.
+            '^(geforce|tesla)|([0-9]sxm)[0-9]~?', '\2'
         )
         ELSE key
     END;
 COMMENT ON FUNCTION short_key IS
-    'The key of a name without what adds nothing: full fine-tuning is full, and NVIDIA H100 or H100s is H100.';
+    'The key of a name without what adds nothing: full fine-tuning is full, NVIDIA H100 or H100s is H100, and NVIDIA A100-SXM4-80GB is A100 SXM 80GB.';
 
 CREATE OR REPLACE MACRO scope_refusal(setting, name, out_of_scope) AS list_transform(
     list_filter(out_of_scope, lambda s: s.setting = setting AND regexp_matches(
@@ -456,8 +473,9 @@ _names_asked AS (
         _row, setting, named, kind, name, position, name_key(regexp_extract(name, '[^/]*$')) AS key,
         CASE
             WHEN setting = 'model' THEN name_key(base_model(regexp_extract(name, '[^/]*$')))
-            ELSE short_key(named, key)
-        END AS base_key,
+            ELSE key
+        END AS near_key,
+        CASE WHEN setting = 'model' THEN near_key ELSE short_key(named, key) END AS base_key,
         scope_refusal(named, regexp_extract(name, '[^/]*$'), o.entries) AS out_of_scope
     FROM (
         SELECT
@@ -477,10 +495,10 @@ _names_known AS (
 
 _names_resolved AS (
     SELECT
-        a._row, a.setting, a.kind, a.name, a.base_key, a.position,
-        coalesce(
-            any_value(k.meanings) FILTER (k.key = a.key), any_value(k.meanings) FILTER (k.key = a.base_key)
-        ) AS meant,
+        a._row, a.setting, a.named, a.kind, a.name, a.base_key, a.position,
+        -- A whole name comes before a shortened one, and a model's own name before another name of a model.
+        arg_max(k.meanings, 2 * (k.key = a.key)::INTEGER + (k.name = k.meanings[1])::INTEGER)
+            FILTER (k.key IN (a.key, a.base_key)) AS meant,
         CASE
             WHEN a.setting = 'model' AND a.key <> name_key(meant[1]) THEN meant[1]
         END AS assumption,
@@ -499,8 +517,11 @@ _names_resolved AS (
                     (list(
                         k.name
                         ORDER BY
-                            jaro_winkler_similarity(k.key, a.key) DESC, levenshtein(k.key, a.key), k.name
-                    ) FILTER (is_near_name(k.key, a.key)))[:3],
+                            jaro_winkler_similarity(k.key, a.near_key) DESC, levenshtein(k.key, a.near_key),
+                            k.name
+                    ) FILTER (
+                        is_near_name(k.key, a.near_key) AND (a.named <> 'model' OR k.name = k.meanings[1])
+                    ))[:3],
                     CASE
                         WHEN a.named IN ('model', 'gpu') THEN a.named || 's'
                         ELSE 'job_names WHERE setting = ''' || a.named || ''''
@@ -516,14 +537,18 @@ _names_resolved AS (
     LEFT JOIN _names_known AS k ON k.setting = a.named
     WHERE a.name <> '' OR a.kind <> 'machines'
     GROUP BY
-        a._row, a.setting, a.named, a.kind, a.name, a.key, a.base_key, a.position, a.out_of_scope
+        a._row, a.setting, a.named, a.kind, a.name, a.key, a.base_key, a.near_key, a.position,
+        a.out_of_scope
 ),
 
 _names_meant AS (
     SELECT
         r.* REPLACE (
-            CASE WHEN r.kind = 'machines' AND len(r.meant) > 1 THEN [usual_card(m.cards)] ELSE r.meant END
-                AS meant
+            CASE
+                WHEN r.kind = 'machines' AND len(r.meant) > 1 THEN [usual_card(m.cards)]
+                WHEN r.kind = 'names' AND r.named = 'gpu' THEN any_form_factor(o.cards, r.meant)
+                ELSE r.meant
+            END AS meant
         ),
         CASE WHEN len(r.meant) > 1 THEN other_cards(m.cards) END AS other_cards, m.cards
     FROM _names_resolved AS r
@@ -672,6 +697,12 @@ _job_filled AS (
             CASE
                 WHEN n.meant['quantization'] IS NOT NULL AND method <> 'qlora'
                     THEN 'quantization is for method qlora'
+            END,
+            CASE
+                WHEN n.assumption IS NOT NULL AND method <> 'qlora'
+                    AND regexp_matches(n.asked['model'], '(?i)(^|-)4bit(-|$)')
+                    THEN n.asked['model'] || ' is quantized to 4 bits: give method qlora, or model '
+                        || n.assumption
             END,
             CASE WHEN min_gpus > gpus THEN 'min_gpus ' || min_gpus || ' is more than gpus ' || gpus END
         ], lambda refusal: refusal IS NOT NULL)[1] AS refusal,

@@ -154,6 +154,13 @@ def test_compare_says_which_card_a_family_is_taken_for(call: Called) -> None:
     assert call("compare", one="l40s", other="rtx-4090").structured_content["assumed"] == []
 
 
+def test_compare_is_of_the_card_that_is_named(call: Called) -> None:
+    """Not of others of the same model and memory, as where a job names it."""
+    values = call("compare", one="a100-80gb", other="a100-pcie-80gb", **QLORA).structured_content
+    assert [values[name]["gpu_id"] for name in ("one", "other")] == ["a100-80gb", "a100-pcie-80gb"]
+    assert values["assumed"][0].startswith("Assumed: ")
+
+
 def test_prices_are_those_of_each_provider_cheapest_first(call: Called) -> None:
     result = call("prices", gpu=["h100"], country=["eu"])
     prices = result.structured_content["prices"]

@@ -119,11 +119,27 @@ def test_names_are_lists_or_text_in_any_spelling(published: duckdb.DuckDBPyConne
     assert (hub["model"], hub["constraints"]["gpu_id"]["wanted"]) == ("llama-3.1-8b", ["rtx-4090"])
     meant = dict(published.execute("SELECT key, meanings FROM job_names WHERE setting = 'gpu'").fetchall())
     assert {"rtx-4090", "rtx-4090-48gb", "rtx-4090-laptop"} <= set(meant["rtx"])
-    # An id without a form factor is every card of that model and memory, but not a slower one.
-    assert meant["a10080gb"] == ["a100-80gb", "a100-pcie-80gb", "a100-pcie-nvlink-80gb", "a100-sxm-80gb"]
-    assert meant["rtxpro6000"] == ["rtx-pro-6000", "rtx-pro-6000-server", "rtx-pro-6000-workstation"]
-    assert meant["rtx4060"] == ["rtx-4060"]
     assert meant["a100sxm80gb"] == ["a100-sxm-80gb"]
+
+
+def test_a_constraint_on_a_card_without_a_form_factor_means_each_of_them(
+    published: duckdb.DuckDBPyConnection,
+) -> None:
+    """But not a slower one, and not where one card is wanted."""
+    meant = {
+        "A100 80GB": {"a100-80gb", "a100-pcie-80gb", "a100-pcie-nvlink-80gb", "a100-sxm-80gb"},
+        "rtx-pro-6000": {"rtx-pro-6000", "rtx-pro-6000-server", "rtx-pro-6000-workstation"},
+        "rtx-4060": {"rtx-4060"},
+        "a100-sxm-80gb": {"a100-sxm-80gb"},
+    }
+    jobs = " UNION ALL ".join(f"SELECT '{name}' AS job, '{name}' AS gpu" for name in meant)
+    found = published.execute(
+        f"""WITH asked AS (SELECT *, 'llama-3.1-8b' AS model, 1e6 AS tokens FROM ({jobs}))
+        SELECT job, constraints.gpu_id.wanted FROM completed_jobs('asked')"""
+    ).fetchall()
+    assert {job: set(cards) for job, cards in found} == meant
+    other = "SELECT count(*) FROM gpus WHERE one_gpu(gpu_id) <> gpu_id"
+    assert published.execute(other).fetchall() == [(0,)]
 
 
 def test_models_are_known_by_their_ids_on_the_hub_and_their_other_names(
@@ -133,7 +149,7 @@ def test_models_are_known_by_their_ids_on_the_hub_and_their_other_names(
         """WITH named AS (
             SELECT hf_id AS job, model AS meant FROM models WHERE hf_id IS NOT NULL
             UNION ALL
-            SELECT 'Someone/' || upper(name) || '-Instruct-bnb-4bit', model FROM model_names
+            SELECT 'Someone/' || upper(name) || '-Instruct', model FROM model_names
         ),
         asked AS (SELECT job, job AS model, 1e6 AS tokens FROM named)
         SELECT job, model, meant, json_extract_string(job_assumptions, 'model'), refusal
@@ -142,8 +158,67 @@ def test_models_are_known_by_their_ids_on_the_hub_and_their_other_names(
     assert len(meant) > 140
     assert [row for row in meant if row[1] != row[2] or row[4]] == []
     planned_as = {job: assumed for job, _, _, assumed, _ in meant}
-    assert planned_as["Someone/QWEN2.5-CODER-7B-Instruct-bnb-4bit"] == "qwen2.5-7b"
+    assert planned_as["Someone/QWEN2.5-CODER-7B-Instruct"] == "qwen2.5-7b"
     assert planned_as["Qwen/Qwen2.5-7B"] is None
+
+
+@pytest.mark.parametrize(
+    ("named", "method", "says"),
+    [
+        ("unsloth/Meta-Llama-3.1-8B-bnb-4bit", "qlora", None),
+        (
+            "unsloth/Meta-Llama-3.1-8B-bnb-4bit",
+            "lora",
+            "quantized to 4 bits: give method qlora, or model llama-3.1-8b",
+        ),
+        ("unsloth/Meta-Llama-3.1-8B-bnb-4bit", "full", "quantized to 4 bits"),
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", "qlora", "the nearest are qwen2.5-7b, "),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "qlora", "the nearest are qwen2.5-7b, "),
+        ("RedHatAI/Meta-Llama-3.1-8B-FP8", "lora", "the nearest are llama-3.1-8b, "),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "lora", "the nearest are qwen2.5-7b, "),
+        ("llama-3-3b", "lora", "no model llama-3-3b; "),
+        ("Llama 3 3B", "lora", "no model Llama 3 3B; "),
+        ("gemma-31b", "lora", "no model gemma-31b; "),
+    ],
+)
+def test_a_checkpoint_is_not_planned_as_another(
+    named: str, method: str, says: str | None, published: duckdb.DuckDBPyConnection
+) -> None:
+    ((refusal,),) = published.execute(
+        """WITH asked AS (SELECT $1 AS model, $2 AS method, 1e6 AS tokens)
+        SELECT refusal FROM checked_jobs('asked')""",
+        [named, method],
+    ).fetchall()
+    assert refusal is None if says is None else says in refusal
+
+
+def test_ones_own_models_and_gpus_are_no_others(published: duckdb.DuckDBPyConnection) -> None:
+    """Even if a model has the other name of a published one, or a GPU is described as a published one is."""
+    added = {"models": ("model", "qwen2.5-coder-7b", "qwen2.5-0.5b"), "gpus": ("gpu_id", "acme", "h100-80gb")}
+    for table, (key, own, described_as) in added.items():
+        published.execute(
+            f"""CREATE TEMP TABLE {table} AS
+            FROM gpufare.main.{table}
+            UNION ALL
+            SELECT * REPLACE ('{own}' AS {key}) FROM gpufare.main.{table} WHERE {key} = '{described_as}'"""
+        )
+    try:
+        models = published.execute(
+            """WITH asked (job, model, tokens) AS (
+                VALUES ('1', 'qwen2.5-coder-7b', 1e6), ('2', 'Qwen/Qwen2.5-Coder-7B-Instruct', 1e6)
+            )
+            SELECT model FROM completed_jobs('asked')"""
+        ).fetchall()
+        assert models == [("qwen2.5-coder-7b",)] * 2
+        cards = """SELECT any_form_factor(cards, ['acme']), any_form_factor(cards, ['h100-80gb'])
+            FROM card_offers()"""
+        ((own, published_ones),) = published.execute(cards).fetchall()
+        assert own == ["acme"]
+        assert "h100-sxm-80gb" in published_ones
+        assert "acme" not in published_ones
+    finally:
+        for table in added:
+            published.execute(f"DROP TABLE temp.{table}")
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(published: duckdb.DuckDBPyConnection) -> None:
