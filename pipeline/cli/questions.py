@@ -276,9 +276,9 @@ def _show_explanation(session: "Session", found: "Explanation") -> None:
     parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
     below = ["", *table_lines(parts, in_lines=("how",)), *found.machines]
     age = age_note(session.connection, paths.home(), today())
-    told = [*explained(found.row, replayed_sources(session.connection)), found.checked]
+    told = [*explained(found.row, replayed_sources(session.connection)), *filter(None, [found.checked])]
     for line in (*assumptions(found.row)[::-1], plan_text(found.row), found.checked):
-        if not _fits_screen([*told, *below, age or ""]):
+        if line in told and not _fits_screen([*told, *below, age or ""]):
             told.remove(line)
     for line in (*told, *below):
         tell(line)

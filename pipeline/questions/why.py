@@ -68,23 +68,29 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
 
 
 _ACCURACY = """
-SELECT runs, stranger_median_error, stranger_share_in_band
+SELECT
+    CASE
+        WHEN quantity = 'memory' THEN 'memory'
+        WHEN grouped_by = 'all' THEN 'speeds were off'
+        ELSE $1 || ' speeds were off'
+    END,
+    stranger_median_error, runs, stranger_share_in_band
 FROM main.model_accuracy_summary
-WHERE grouped_by = 'all' OR (quantity = 'speed' AND grouped_by = 'evidence' AND "group" = ?)
+WHERE stranger_share_in_band IS NOT NULL
+    AND (grouped_by = 'all' OR (quantity = 'speed' AND grouped_by = 'evidence' AND "group" = $1))
 QUALIFY row_number() OVER (PARTITION BY quantity ORDER BY grouped_by = 'all') = 1
 ORDER BY quantity DESC
 """
 
 
 def _checked_text(session: Session, evidence: str) -> str:
-    """Return how far off the model was on published runs, for speeds with this kind of evidence."""
-    speed, memory = (
-        f"by {error:.0%} in {runs:,} ({in_band:.0%} within the band)"
-        for runs, error, in_band in session.ask(_ACCURACY, [evidence]).rows
-    )
-    return (
-        f"Checked on published runs of unseen sources: {evidence} speeds were off {speed}, memory {memory}."
-    )
+    """Return how far off the model was on published runs, for speeds with this kind of evidence if there are
+    such runs; an empty text if there are no runs."""
+    found = [
+        f"{what} by {error:.0%} in {runs:,} ({in_band:.0%} within the band)"
+        for what, error, runs, in_band in session.ask(_ACCURACY, [evidence]).rows
+    ]
+    return f"Checked on published runs of unseen sources: {', '.join(found)}." if found else ""
 
 
 def _why_not(
