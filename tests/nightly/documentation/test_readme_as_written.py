@@ -59,7 +59,7 @@ def test_make_demo_prints_the_cheapest_table(place: Path, sample_home: Home) -> 
     answer = run_in_a_new_shell(f"{command} --old-file=.venv/.ready-for-demo DEMO_HOME={place}/demo", PROJECT)
     assert "Sample prices of 2026-08-22, not today's" in answer
     assert str(place / "demo") in answer
-    assert re.search(r"^rank .*total USD .*hours .*provider", answer, re.MULTILINE)
+    assert re.search(r"^rank +USD +hours +GPU +provider", answer, re.MULTILINE)
     for line in re.findall("^  GPUFARE_HOME=.*$", answer, re.MULTILINE):
         run_in_a_new_shell(line.replace(" prices", f" {place}/prices"), PROJECT)
 
