@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pipeline.questions.job import Job
+from pipeline.questions.job import Job, JobError
 from pipeline.questions.session import Session
 from pipeline.questions.words import (
     PRECISIONS,
@@ -93,7 +93,10 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
 
 def _lora(session: Session, job: Job, told: Mapping[str, Any]) -> list[str]:
     """Return what the job costs with LoRA, and the safest way, if LoRA costs no more than the QLoRA told."""
-    rows = list(session.with_picks(_with_lora(job)).dicts())
+    try:
+        rows = list(session.with_picks(_with_lora(job)).dicts())
+    except JobError:  # the named checkpoint is quantized
+        return []
     other, safest = told_first(rows) if rows else None, picked(rows, "safest")
     if other is None or other["total_usd"] > told["total_usd"]:
         return []

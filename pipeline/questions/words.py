@@ -5,6 +5,7 @@ import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -20,6 +21,9 @@ from pipeline.warehouse.replays import observed_day
 
 MIN_HOURS_IN_DAYS = 72
 """A duration of at least this many hours is also given in days."""
+
+LEAST_SHOWN_USD = Decimal("0.01")
+"""A smaller saving is called under a cent."""
 
 LEAST_SHOWN_HOURS = 0.005
 """Unused hours below this number are not shown."""
@@ -182,7 +186,8 @@ def _first_by_cost(first: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str
     known = cautions(cheapest)
     # What the safest costs is told beside the pick.
     against = [text for text in cautions({**first, "safest_usd": None}) if text not in known]
-    text = f"rank 1 costs ${saved:,.2f} less, {_time_against(cheapest, first)}"
+    less = f"${saved:,.2f}" if saved >= LEAST_SHOWN_USD else "under a cent"
+    text = f"rank 1 costs {less} less, {_time_against(cheapest, first)}"
     return f"{text}, but {' and '.join(against)}" if against else text
 
 

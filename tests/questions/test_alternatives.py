@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.home.paths import Home
-from pipeline.questions.alternatives import alternatives
+from pipeline.questions.alternatives import alternatives, foreseen
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
 from pipeline.questions.words import careful_text, cost_text, picked, safety_text
@@ -98,3 +98,12 @@ def test_full_training_in_another_precision(session: Session) -> None:
     assert told(session, **job) == [said]
     assert told(session, **job, training_precision="amp") == []
     assert told(session, **job, optimizer="adamw_8bit") == []
+
+
+def test_a_quantized_checkpoint_has_no_alternative_without_quantization(session: Session) -> None:
+    job = Job(model="unsloth/Meta-Llama-3.1-8B-bnb-4bit", method="qlora", tokens=1e8)
+    rows = list(session.with_picks(job, others=foreseen(job)).dicts())
+    assert rows[0]["method"] == "qlora"
+    assert not any("LoRA, without" in line for line in alternatives(session, job, rows))
+    whole = job.but(model="llama-3.1-8b")
+    assert any("LoRA, without" in line for line in alternatives(session, whole, first_rows(session, whole)))
