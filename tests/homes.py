@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 import yaml
 from filelock import FileLock
@@ -57,6 +58,20 @@ def make_sample_home(root: Path) -> None:
         patch.setattr(paths, "CATALOG_DIR", CATALOGUE)
         report = refresh(Home(root), day=sample_days(PAGES)[0], pages=server.base_url, environment={})
     assert report.published, report.failure()
+
+
+def with_double_prices_before(root: Path, sample_home: Home) -> Home:
+    """A home under ``root`` with the sample home's published file, to which a day before is added on which
+    every price per GPU-hour was double."""
+    home = Home(root)
+    home.published.parent.mkdir(parents=True)
+    shutil.copy(sample_home.published, home.published)
+    with duckdb.connect(home.published) as connection:
+        connection.execute(
+            "INSERT INTO main.offers SELECT * REPLACE"
+            " (day - 1 AS day, 2 * usd_per_gpu_hour AS usd_per_gpu_hour) FROM main.offers"
+        )
+    return home
 
 
 def small_catalogue(folder: Path) -> Path:

@@ -209,8 +209,8 @@ class Answer:
     ``lines`` become the ``shorter`` ones; then it loses the ``items`` that it lists, from the last.
 
     ``data`` has the values for ``model``, and ``listed`` names its list of the items' values; ``unlisted``
-    more are left out in any case. The text is the lines, a line of each item, how to ask for those left out
-    (``narrow``), the extra lines, then ``end``."""
+    counts further items, which are never listed. The text consists of the lines, a line for each item, how to
+    ask for the missing items (``narrow``), the extra lines, then ``end``."""
 
     model: type[BaseModel]
     data: dict[str, Any]

@@ -15,7 +15,6 @@ from pipeline.questions.fit import family_notes, one_gpu
 from pipeline.questions.in_short import short_text
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.reasons import percent_text
-from pipeline.questions.session import Session
 from pipeline.questions.sources_behind import replayed_sources
 from pipeline.questions.words import (
     PICKS,
@@ -151,7 +150,7 @@ def compare(published: Published, arguments: Arguments) -> Answer:
     session, job = published.session(), job_in(arguments)
     cards = [one_gpu(session, arguments[name]) for name in ("one", "other")]
     facts = fitting.compare(session, cards[0], cards[1])
-    best = [_best_on(session, job, card) if job.settings else None for card in cards]
+    best = [session.cheapest_on(job, card) if job.settings else None for card in cards]
     replayed = replayed_sources(session.connection)
     taken = [
         *family_notes(session, arguments["one"], arguments["other"]),
@@ -182,9 +181,3 @@ def compare(published: Published, arguments: Arguments) -> Answer:
         narrow=f"`{command}` shows all",
         end=[*taken, f"Command: {command}", *published.age_notes()],
     )
-
-
-def _best_on(session: Session, job: Job, card: str) -> Row | None:
-    """Return the cheapest way to run a job on a card; None if there is none."""
-    ranked = session.cheapest(job.but(gpu=card, exclude_gpu=None)).dicts()
-    return next((row for row in ranked if row["gpu_id"] == card), None)

@@ -38,7 +38,7 @@ _TABLE_FUNCTIONS = ("generate_series", "range", "unnest", *_CATALOGUE)
 this machine."""
 
 _LITERALS = ("list_value", "struct_pack", "ORDER_MODIFIER")
-"""What the parser makes of a written list or struct."""
+"""The functions to which the parser turns a written list or struct."""
 
 _CONSTANTS = ("STRING", "INTEGER", "NUMERIC", "BOOLEAN", "NULL_LITERAL")
 """The constants that an argument may be; those of bytes and bits could become the name of a table."""

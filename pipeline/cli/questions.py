@@ -208,7 +208,7 @@ def _lines_taken(texts: Sequence[str]) -> int:
 
 
 def _fits_screen(texts: Sequence[str]) -> bool:
-    """Return True if texts fit the screen below the command and above the next prompt."""
+    """True if texts fit the screen below the command and above the next prompt."""
     lines = height()
     return lines is None or _lines_taken(texts) + AROUND_TEXT <= lines
 
@@ -276,9 +276,9 @@ def _show_explanation(session: "Session", found: "Explanation") -> None:
     parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
     below = ["", *table_lines(parts, in_lines=("how",)), *found.machines]
     age = age_note(session.connection, paths.home(), today())
-    told = [*explained(found.row, replayed_sources(session.connection)), *filter(None, [found.checked])]
-    for line in (*assumptions(found.row)[::-1], plan_text(found.row), found.checked):
-        if line in told and not _fits_screen([*told, *below, age or ""]):
+    told = [*explained(found.row, replayed_sources(session.connection)), *found.checked]
+    for line in (*assumptions(found.row)[::-1], plan_text(found.row), *found.checked):
+        if not _fits_screen([*told, *below, age or ""]):
             told.remove(line)
     for line in (*told, *below):
         tell(line)

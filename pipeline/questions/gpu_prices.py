@@ -121,11 +121,11 @@ def models(session: Session, text: str | None = None) -> Result:
             licence, hf_id, title
         FROM main.models
         WHERE $1 IS NULL OR has_words(concat_ws(' ', model, title, hf_id), $1)
-            OR name_key(base_model(regexp_extract($1, '[^/]*$'))) = name_key(model)
+            OR name_key(base_model($1)) = name_key(model)
             OR model IN (
                 SELECT n.meanings[1]
                 FROM main.job_names AS n
-                WHERE n.setting = 'model' AND has_words(n.name, base_model(regexp_extract($1, '[^/]*$')))
+                WHERE n.setting = 'model' AND has_words(n.name, base_model($1))
             )
         ORDER BY model
         """,

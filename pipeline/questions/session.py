@@ -174,6 +174,13 @@ class Session:
         self.complete(job, limit)
         return self._ranked(JOBS, self.plans())
 
+    def cheapest_on(self, job: Job, gpu_id: str) -> dict[str, Any] | None:
+        """Return the cheapest way to run the job on this very card, whatever GPUs the job asks for; None if
+        there is none. Raises JobError."""
+        # A constraint on a card without a form factor means other cards, too.
+        ranked = self.cheapest(job.but(gpu=gpu_id, exclude_gpu=None)).dicts()
+        return next((row for row in ranked if row["gpu_id"] == gpu_id), None)
+
     def with_picks(self, job: Job, limit: int = 0, others: Sequence[Job] = ()) -> Result:
         """Return the first ``limit`` ranked ways to run the job, and in any case the first and all picks.
 

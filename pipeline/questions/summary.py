@@ -102,7 +102,9 @@ def told_beside(
     year = []
     if runs_per_year is not None:
         year = recurring_lines(rows, kept_machines(session, job, runs_per_year), runs_per_year)
+    dearer, others = are_dearer(rows), (alternatives(session, job, rows), 2)
     by_weight = [
+        *([others] if dearer else []),
         (wait_lines(first), 0),
         (spot, 1),
         (year[:2], 0),
@@ -110,10 +112,8 @@ def told_beside(
         (machine_lines(job, session, shown), 0),
         (picks(rows, beside_table=True), 0),
         (ties(rows), 3),
-        (alternatives(session, job, rows), 2),
+        *([] if dearer else [others]),
         (list(price_warnings(session, rows)), 0),
         (assumptions(first, briefly=True), 4),
     ]
-    if are_dearer(rows):
-        by_weight.insert(0, by_weight.pop(7))
     return [Told(text, weight) for texts, weight in by_weight for text in texts]

@@ -19,8 +19,7 @@ _PARTS = f"SELECT part, usd FROM why_total('{RANKED}') WHERE rank = ? ORDER BY p
 _WHY_NOT = """
 SELECT n.* EXCLUDE (job)
 FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n
-JOIN gpu_names() AS g USING (gpu_id)
-WHERE g.key IN (name_key($1), short_key('gpu', name_key($1)))
+JOIN gpu_readings(?) AS g ON list_contains(g.cards, n.gpu_id)
 ORDER BY n.rank NULLS LAST, list_position([
     'too_late', 'thin_evidence', 'too_expensive', 'mostly_unused', 'interrupted_too_often',
     'stops_before_the_end', 'host_memory_too_small', 'network_too_slow', 'not_rented_in_that_number',
@@ -35,14 +34,14 @@ class Explanation:
     """One answer for a job and its cost: the answer's ``row`` of ``cheapest_for``, the ``parts`` of its total
     (part, usd, how), the number ``of`` answers, and, in words, where the job's quotes and own ``machines``
     rank. ``why_not`` contains the rows of ``why_not_for`` for the GPU that was asked about, with the reason
-    in words (detail). ``checked`` says how far off the model was on published runs."""
+    in words (detail). ``checked`` says how far off the model was on published runs, if there are any."""
 
     row: dict[str, Any]
     parts: Result
     why_not: list[dict[str, Any]]
     of: int
     machines: tuple[str, ...] = ()
-    checked: str = ""
+    checked: tuple[str, ...] = ()
 
 
 def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation:
@@ -63,7 +62,7 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
         [] if not_gpu is None else _why_not(session, job, not_gpu, list(ranked.dicts()), row),
         len(ranked.rows),
         tuple(machine_lines(job, session, 0)),
-        _checked_text(session, row["evidence"]),
+        tuple(_checked(session, row["evidence"])),
     )
 
 
@@ -83,14 +82,14 @@ ORDER BY quantity DESC
 """
 
 
-def _checked_text(session: Session, evidence: str) -> str:
-    """Return how far off the model was on published runs, for speeds with this kind of evidence if there are
-    such runs; an empty text if there are no runs."""
+def _checked(session: Session, evidence: str) -> list[str]:
+    """Return how far off the model was on published runs in a sentence, for speeds with this kind of evidence
+    if there are such runs; no sentence if there are no runs."""
     found = [
         f"{what} by {error:.0%} in {runs:,} ({in_band:.0%} within the band)"
         for what, error, runs, in_band in session.ask(_ACCURACY, [evidence]).rows
     ]
-    return f"Checked on published runs of unseen sources: {', '.join(found)}." if found else ""
+    return [f"Checked on published runs of unseen sources: {', '.join(found)}."] if found else []
 
 
 def _why_not(
@@ -101,14 +100,12 @@ def _why_not(
     for row in rows:
         is_worse = row["rank"] is not None and row["rank"] > best["rank"]
         row["detail"] = worse_text(ranked[row["rank"] - 1], best) if is_worse else why_not_text(row)
-    if rows and rows[0]["reason"] == "not_asked_for":
-        card = rows[0]["gpu_id"]
-        ranked_if_asked = session.cheapest(job.but(gpu=card, exclude_gpu=None)).dicts()
-        if each := next((row for row in ranked_if_asked if row["gpu_id"] == card), None):
-            rows[0]["detail"] += (
-                f"; otherwise {each['gpu_count']} of it at {each['provider']} would cost "
-                f"${each['total_usd']:,.2f} and take {number_text(each['hours'])} hours"
-            )
+    is_left_out = bool(rows) and rows[0]["reason"] == "not_asked_for"
+    if is_left_out and (each := session.cheapest_on(job, rows[0]["gpu_id"])):
+        rows[0]["detail"] += (
+            f"; otherwise {each['gpu_count']} of it at {each['provider']} would cost "
+            f"${each['total_usd']:,.2f} and take {number_text(each['hours'])} hours"
+        )
     if not rows:
         session.ask("SELECT one_gpu(?)", [gpu])  # raises JobError with the nearest names
         raise JobError(f"no reason is known why {gpu} is not the answer")

@@ -1,4 +1,5 @@
-"""DuckDB's engine without the package around it, whose import takes 60 ms: a question needs no relations."""
+"""DuckDB's engine without the package around it: importing the package's relational API takes 60 ms, and no
+question uses it."""
 
 from typing import TYPE_CHECKING
 

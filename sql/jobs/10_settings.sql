@@ -256,13 +256,13 @@ CREATE OR REPLACE MACRO number_refusal(name, text, least, most, is_whole) AS
 COMMENT ON FUNCTION number_refusal IS 'The reason why a string fails the test is_number_in.';
 
 CREATE OR REPLACE MACRO base_model(name) AS array_to_string(list_filter(
-    string_split(lower(name), '-'),
+    string_split(regexp_extract(lower(name), '[^/]*$'), '-'),
     lambda part: part NOT IN (
         'instruct', 'base', 'it', 'chat', 'hf', 'pt', 'thinking', 'meta', 'unsloth', 'bnb', '4bit'
     )
 ), '-');
 COMMENT ON FUNCTION base_model IS
-    'The name of a model without what hubs add to it for variants that are trained in the same way (Meta-, -Instruct, -Base, -it, -chat, -hf, -pt, -Thinking), and for those whose weights are quantized for QLoRA (-unsloth-bnb-4bit).';
+    'The name of a model without its owner on a hub and without what hubs add to it for variants that are trained in the same way (Meta-, -Instruct, -Base, -it, -chat, -hf, -pt, -Thinking), and for those whose weights are quantized for QLoRA (-unsloth-bnb-4bit).';
 
 CREATE OR REPLACE MACRO job_entries(jobs) AS TABLE
 SELECT
@@ -472,7 +472,7 @@ _names_asked AS (
     SELECT
         _row, setting, named, kind, name, position, name_key(regexp_extract(name, '[^/]*$')) AS key,
         CASE
-            WHEN setting = 'model' THEN name_key(base_model(regexp_extract(name, '[^/]*$')))
+            WHEN setting = 'model' THEN name_key(base_model(name))
             ELSE key
         END AS near_key,
         CASE WHEN setting = 'model' THEN near_key ELSE short_key(named, key) END AS base_key,

@@ -28,6 +28,7 @@ _gpu_cards AS (
 )
 
 SELECT
+    meant AS cards,
     usual_card(family) AS gpu_id,
     other_cards(family) AS other_cards,
     CASE
@@ -39,7 +40,7 @@ SELECT
     END AS refusal
 FROM _gpu_cards;
 COMMENT ON MACRO TABLE gpu_readings IS
-    'What a name that a job may use for a GPU (job_names) means where one card is wanted: gpu_id, other_cards (the rest of its family, those with the most offers first) and refusal. A family means its card that most current offers have (usual_card).';
+    'What a name that a job may use for a GPU (job_names) means: cards, all that the name means; and where one card is wanted, gpu_id, other_cards (the rest of its family, those with the most offers first) and refusal. A gpu_id means that card alone; a family means its card that most current offers have (usual_card).';
 
 CREATE OR REPLACE MACRO one_gpu(wanted) AS (
     SELECT CASE WHEN r.refusal IS NULL THEN r.gpu_id ELSE error(r.refusal) END

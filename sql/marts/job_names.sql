@@ -34,7 +34,7 @@ FROM (
     -- A model's own name is looked up in main.models, to which users add.
     SELECT 'model', n.name, name_key(n.name), n.model
     FROM (
-        SELECT base_model(regexp_extract(hf_id, '[^/]*$')) AS name, model FROM main.models
+        SELECT base_model(hf_id) AS name, model FROM main.models
         UNION
         SELECT base_model(name), model FROM main.model_names
     ) AS n

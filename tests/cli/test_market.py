@@ -1,16 +1,14 @@
 """Prices per GPU-hour, and the lists of GPUs and models."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
-
-import duckdb
 
 import gpufare as python
 from pipeline.home.paths import Home
 from pipeline.questions.tables import LEVELS, LONGEST_LINE, prices_line
 from tests.conftest import gpufare
+from tests.homes import with_double_prices_before
 
 
 def rows(*arguments: str, home: Home) -> list[dict[str, Any]]:
@@ -53,14 +51,7 @@ def test_prices_can_be_of_some_places_providers_and_numbers_of_gpus(sample_home:
 
 def test_the_history_is_a_line_for_each_card(sample_home: Home, tmp_path: Path) -> None:
     """On the day before, every price was double; a place chooses past prices, a provider does not."""
-    home = Home(tmp_path)
-    home.published.parent.mkdir(parents=True)
-    shutil.copy(sample_home.published, home.published)
-    with duckdb.connect(home.published) as connection:
-        connection.execute(
-            "INSERT INTO main.offers SELECT * REPLACE"
-            " (day - 1 AS day, 2 * usd_per_gpu_hour AS usd_per_gpu_hour) FROM main.offers"
-        )
+    home = with_double_prices_before(tmp_path, sample_home)
     days = rows("prices", "rtx-4090", "--history", home=home)
     assert [row["day"] for row in days] == ["2026-08-21", "2026-08-22"]
     assert days[0]["usd_per_gpu_hour"] == 2 * days[1]["usd_per_gpu_hour"]

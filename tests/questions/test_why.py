@@ -1,12 +1,10 @@
 """Why an answer costs what it does, why a GPU is not the answer, what a job cost before, and watching it."""
 
 import json
-import shutil
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 import gpufare as python
@@ -17,6 +15,7 @@ from pipeline.questions.reasons import worse_text
 from pipeline.questions.why import HISTORY_LEAVES_OUT, WATCHED
 from pipeline.questions.words import cost_text, total_parts
 from tests.conftest import gpufare
+from tests.homes import with_double_prices_before
 from tests.questions.conftest import OPTIONS, QLORA
 
 
@@ -61,6 +60,10 @@ def test_why_not_another_gpu(prices: python.Prices) -> None:
     facts = ("gpu_id", "rank", "total_usd", "hours", "gpu_count", "provider")
     assert [first[name] for name in facts] == [best[name] for name in facts]
     assert all(other["gpu_id"].startswith("h100") for other in others)
+    # An S ends a plural, but also a name.
+    plural = prices.explain(**asked, not_gpu="NVIDIA H100s").why_not
+    assert [row["gpu_id"] for row in plural] == [row["gpu_id"] for row in (first, *others)]
+    assert [row["gpu_id"] for row in prices.explain(**asked, not_gpu="L40S").why_not] == ["l40s"]
     assert prices.explain(**asked, not_gpu="vr200").why_not[0]["reason"] == "not_planned"
     (out,) = prices.explain(**asked, exclude_gpu="rtx-4090", not_gpu="rtx-4090").why_not
     cost = next(row for row in ranking if row["gpu_id"] == "rtx-4090")
@@ -118,14 +121,7 @@ def test_machines_that_are_asked_for_are_never_lost(sample_home: Home, prices: p
 
 def test_history_is_todays_model_at_each_days_prices(sample_home: Home, tmp_path: Path) -> None:
     """Yesterday every price per GPU-hour was double."""
-    home = Home(tmp_path)
-    home.published.parent.mkdir(parents=True)
-    shutil.copy(sample_home.published, home.published)
-    with duckdb.connect(home.published) as connection:
-        connection.execute(
-            "INSERT INTO main.offers SELECT * REPLACE"
-            " (day - 1 AS day, 2 * usd_per_gpu_hour AS usd_per_gpu_hour) FROM main.offers"
-        )
+    home = with_double_prices_before(tmp_path, sample_home)
     with python.open(home.root) as opened:
         today, found = opened.cheapest(**QLORA)[0], opened.history(**QLORA)
         for name, machine in (("own", "2 x rtx-4090"), ("quote", "2 x rtx-4090 at 1")):
