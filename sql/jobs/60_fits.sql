@@ -235,7 +235,7 @@ _micro_chosen AS (
 SELECT
     l.of_job AS job, l.gpu AS gpu_id, l.gpu_count::INTEGER AS gpu_count, l.checkpointing,
     l.micro_batch::INTEGER AS micro_batch, l.sharding, l.memory_gib, l.usable_memory_gib, l.fit_probability,
-    s.tokens_per_second_per_gpu * l.gpu_count AS tokens_per_second
+    five_digits(s.tokens_per_second_per_gpu * l.gpu_count) AS tokens_per_second
 FROM _micro_largest AS l
 JOIN speed_of('_micro_chosen') AS s USING (job)
 ORDER BY l.of_job, gpu_id, l.gpu_count, l.micro_batch DESC, tokens_per_second DESC;

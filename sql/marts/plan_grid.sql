@@ -10,7 +10,7 @@ SELECT
     p.node_network_gbps, p.micro_batch, p.grad_accum, p.checkpointing, p.sharding, p.quantization,
     p.optimizer, p.training_precision, p.stack, p.memory_gib, p.needed_gib, p.least_needed_gib,
     p.usable_memory_gib, p.fit_probability, p.memory_low_ratio, p.memory_high_ratio,
-    p.tokens_per_second_per_gpu, p.speed_low_ratio,
+    p.tokens_per_second, p.speed_low_ratio,
     p.speed_high_ratio, p.bottleneck, p.evidence, p.evidence_run, p.assumptions, p.training_state_gib,
     p.result_gib, p.model_download_gib
 FROM plans_in_full('_grid_model_jobs') AS p

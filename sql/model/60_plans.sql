@@ -279,6 +279,10 @@ CREATE OR REPLACE MACRO plan_verdict(needed_gib, usable_gib, fit_probability) AS
 COMMENT ON FUNCTION plan_verdict IS
     'The verdict on a plan: fits, tight (estimated to fit, but with a P(fits) below the min_fit_probability of plan_defaults) or does_not_fit.';
 
+CREATE OR REPLACE MACRO five_digits(number) AS printf('%.4e', number)::DOUBLE;
+COMMENT ON FUNCTION five_digits IS
+    'A number rounded to five significant digits. Speeds are rounded once, when they are planned, so that everyone who computes with a published speed gets the same hours and dollars.';
+
 CREATE OR REPLACE MACRO plans_in_full(jobs) AS TABLE
 WITH _chosen AS (
     SELECT * FROM best_candidates(jobs)
@@ -303,10 +307,10 @@ SELECT
         ELSE 'does_not_fit'
     END AS verdict,
     CASE WHEN c.unsupported IS NULL THEN c.fit_probability ELSE 0e0 END AS fit_probability,
-    c.tokens_per_second_per_gpu * c.gpu_count AS tokens_per_second,
+    five_digits(c.tokens_per_second_per_gpu * c.gpu_count) AS tokens_per_second,
     tokens_per_second * c.low_ratio AS tokens_per_second_low,
     tokens_per_second * c.high_ratio AS tokens_per_second_high,
-    c.tokens_per_second_per_gpu,
+    tokens_per_second / c.gpu_count AS tokens_per_second_per_gpu,
     bottleneck_of(
         c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds,
         c.host_exposed_seconds, c.communication_seconds, c.offload_seconds, c.optimizer_seconds

@@ -12,7 +12,7 @@ SELECT
     m.model, s.method, l.seq_len, s.lora_rank
 FROM main.models AS m
 CROSS JOIN grid_methods() AS s
-CROSS JOIN (SELECT unnest([seq_len, 2 * seq_len]) AS seq_len FROM plan_defaults()) AS l
+CROSS JOIN (SELECT unnest([seq_len, 2 * seq_len, 4 * seq_len]) AS seq_len FROM plan_defaults()) AS l
 -- The plans of the catalogue's workloads are in main.plans.
 ANTI JOIN main.workloads AS w
     ON w.model = m.model AND w.method = s.method AND w.seq_len = l.seq_len
@@ -38,9 +38,9 @@ SELECT
     high_memory_gib(memory_gib, needed_gib, usable_memory_gib, memory_high_ratio) AS memory_gib_high,
     usable_memory_gib - needed_gib AS memory_margin_gib,
     plan_verdict(needed_gib, usable_memory_gib, fit_probability) AS verdict,
-    tokens_per_second_per_gpu * gpu_count AS tokens_per_second,
-    tokens_per_second_per_gpu * gpu_count * speed_low_ratio AS tokens_per_second_low,
-    tokens_per_second_per_gpu * gpu_count * speed_high_ratio AS tokens_per_second_high
+    tokens_per_second * speed_low_ratio AS tokens_per_second_low,
+    tokens_per_second * speed_high_ratio AS tokens_per_second_high,
+    tokens_per_second / gpu_count AS tokens_per_second_per_gpu
 FROM main.plan_grid;
 COMMENT ON MACRO TABLE grid_plans IS
     'The plans that the file contains, for workloads (plans) and for the grid (plan_grid), with the columns of job_plans except the terms of memory and time; plans that do not fit are omitted. A combination of model, method, sequence length and rank without a row is outside the grid, or does not fit on any GPU.';
