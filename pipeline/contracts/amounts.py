@@ -30,7 +30,7 @@ _MULTIPLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class Unit:
     """How amounts in a unit are written: an example, words for units with their size in this unit, and the
     words for multiples."""
 
@@ -40,17 +40,17 @@ class _Unit:
 
 
 _USD = "$ us$ usd dollar dollars"
-_UNITS = {
-    "tokens": _Unit("100M", _each("token tokens")),
-    "examples": _Unit("30k", _each("example examples row rows sample samples")),
-    "sequences": _Unit("4", _each("sequence sequences")),
-    "epochs": _Unit("3", _each("x epoch epochs")),
-    "times": _Unit("2 or 200%", _each("x time times") | _each("% percent", 1 / 100)),
-    "GPUs": _Unit("8", _each("x gpu gpus card cards")),
-    "machines": _Unit("2", _each("x machine machines node nodes")),
-    "USD": _Unit("20 USD", _each(_USD)),
-    "USD per hour": _Unit("2 USD", _each(f"{_USD} $/h $/hour $perhour usd/h usd/hour usdperhour")),
-    "hours": _Unit(
+UNITS = {
+    "tokens": Unit("100M", _each("token tokens")),
+    "examples": Unit("30k", _each("example examples row rows sample samples")),
+    "sequences": Unit("4", _each("sequence sequences")),
+    "epochs": Unit("3", _each("x epoch epochs")),
+    "times": Unit("2 or 200%", _each("x time times") | _each("% percent", 1 / 100)),
+    "GPUs": Unit("8", _each("x gpu gpus card cards")),
+    "machines": Unit("2", _each("x machine machines node nodes")),
+    "USD": Unit("20 USD", _each(_USD)),
+    "USD per hour": Unit("2 USD", _each(f"{_USD} $/h $/hour $perhour usd/h usd/hour usdperhour")),
+    "hours": Unit(
         "24h or 2 days",
         _each("h hr hrs hour hours")
         | _each("m min mins minute minutes", 1 / 60)
@@ -58,22 +58,22 @@ _UNITS = {
         | _each("w wk week weeks", 7 * 24),
         {},
     ),
-    "days": _Unit(
+    "days": Unit(
         "30 days", _each("d day days") | _each("w wk week weeks", 7) | _each("y year years", 365), {}
     ),
-    "share": _Unit("0.95 or 95%", _each("% percent", 1 / 100), {}),
-    "": _Unit("16", {}),
+    "share": Unit("0.95 or 95%", _each("% percent", 1 / 100), {}),
+    "": Unit("16", {}),
 }
 """The units of the settings of a job (the column ``unit`` of job_settings)."""
 
-_LENGTH = _Unit("2048 or 8k", _UNITS["tokens"].words, {"k": 2**10, "m": 2**20})
+LENGTH = Unit("2048 or 8k", UNITS["tokens"].words, {"k": 2**10, "m": 2**20})
 """Lengths are powers of two in the field: a context of 8k is 8,192 tokens."""
 
 
 def number_in(text: str, unit: str = "", *, is_length: bool = False) -> float:
     """Return the number in a string such as 100M, "20 USD" or "2 days", in ``unit``, a unit of job settings.
     In a length in tokens, 8k is 8,192. Raises ValueError with an example if the string is no such number."""
-    known = _LENGTH if is_length else _UNITS[unit]
+    known = LENGTH if is_length else UNITS[unit]
     written = " ".join(text.lower().split())
     parts = _PARTS.findall(written)
     if len(parts) > 1 and not _PARTS.sub("", written) and all(word in known.words for _, word in parts):
@@ -100,7 +100,7 @@ def _in_unit(number: float, size: float) -> float:
     return number * size if size >= 1 else number / round(1 / size)
 
 
-def _sum_of(parts: list[tuple[str, str]], text: str, unit: str, known: _Unit) -> float:
+def _sum_of(parts: list[tuple[str, str]], text: str, unit: str, known: Unit) -> float:
     """Return the sum of the parts of an amount such as 1h30m, each of a smaller unit than the one before."""
     sizes = [known.words[word] for _, word in parts]
     if any(next_size >= size for size, next_size in pairwise(sizes)):
@@ -108,7 +108,7 @@ def _sum_of(parts: list[tuple[str, str]], text: str, unit: str, known: _Unit) ->
     return sum(_in_unit(float(number), size) for (number, _), size in zip(parts, sizes, strict=True))
 
 
-def _refusal(text: str, unit: str, known: _Unit) -> str:
+def _refusal(text: str, unit: str, known: Unit) -> str:
     kinds = {
         "share": "a share or a percentage",
         "USD": "an amount in US dollars",

@@ -1,81 +1,65 @@
-"""Everything that the page shows, as JSON."""
+"""Everything that the page shows, for JSON, and the arrays of its plans."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import date, timedelta
 from itertools import groupby
 from typing import Any
 
 import duckdb
 
-from pipeline.page.answers import Index, answers
+from pipeline.contracts.amounts import LENGTH, UNITS
+from pipeline.page.plans import coded, columns, plans_and_rentals
 from pipeline.page.queries import dollars_per_hour, exact, plain, query, rows, table
+from pipeline.questions.words import CAUTIONS, PICKS
 from pipeline.warehouse.query import ask
 
 HISTORY_DAYS = 366
 
 TABLES = ("gpus", "errors", "error_summary", "sources", "rejects", "left_out", "claims")
-"""Queries whose columns the page uses unchanged."""
+"""Queries whose columns the page shows, rounded."""
+
+EXACT_TABLES = ("models", "parameters", "settings")
+"""Queries whose columns the page computes with."""
 
 
-def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Return the facts that the page shows. Raises QueryError if the file is from an earlier version."""
-    machines, offers = Index(), Index()
-    tables = {name: table(connection, name) for name in TABLES}
-    jobs = _workloads(connection)
-    gpus = dict(zip(tables["gpus"]["gpu_id"], tables["gpus"]["is_rented"], strict=True))
-    found = {
-        "published": {name: plain(value) for name, value in next(rows(connection, "published")).items()},
-        **tables,
-        "workloads": jobs,
-        "prices": _columns([_as_shown(row) for row in rows(connection, "prices")]),
-        "answers": answers(connection, jobs["workload"], gpus, machines, offers),
-        "history": _history(connection),
-    }
-    every = {row["offer"]: _as_shown(row) for row in rows(connection, "offers")}
-    ranked = [every[offer] for offer in offers.things]
+def facts(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the facts that the page shows, and the arrays of its plans. Raises QueryError if the file is from
+    an earlier version."""
+    plans, arrays = plans_and_rentals(connection)
     return {
-        **found,
-        "offers": _columns(ranked),
-        "machines": [list(machine) for machine in machines.things],
-    }
+        "published": {name: plain(value) for name, value in next(rows(connection, "published")).items()},
+        **{name: table(connection, name) for name in TABLES},
+        **{name: table(connection, name, exact) for name in EXACT_TABLES},
+        "names": _names(connection),
+        "units": {unit: asdict(known) for unit, known in UNITS.items()},
+        "length_unit": asdict(LENGTH),
+        "picks": PICKS,
+        "cautions": {code: _template(text) for code, text in CAUTIONS.items()},
+        "prices": columns([_as_shown(row) for row in rows(connection, "prices")]),
+        "history": _history(connection),
+        **plans,
+    }, arrays
+
+
+def _names(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
+    """Return the names of settings; meanings that are the name itself are null."""
+    return coded([
+        {**row, "meanings": None if row["meanings"] == [row["name"]] else row["meanings"]}
+        for row in rows(connection, "names")
+    ])
+
+
+def _template(text: str) -> str:
+    """Return a text whose places have names only: the page fills them with texts."""
+    return re.sub(r"\{(\w+)[^}]*\}", r"{\1}", text)
 
 
 def _as_shown(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row with its prices rounded as the page shows them."""
     prices = {name: dollars_per_hour(row[name]) for name in row if "usd_per_" in name}
     return {name: plain(value) for name, value in row.items()} | prices
-
-
-def _columns(found: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return rows as columns."""
-    return {name: [row[name] for row in found] for name in (found[0] if found else ())}
-
-
-def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
-    """Return the columns of the workloads that the page shows, with the command for each workload."""
-    columns = table(connection, "workloads", exact)
-    asked = {name: columns.pop(name) for name in [*columns] if name.startswith("asked_")}
-    amounts = {name: columns.pop(name) for name in ("examples", "tokens_per_example", "epochs")}
-    commands = []
-    for place, model in enumerate(columns["model"]):
-        options: dict[str, Any] = {"model": model, "method": columns["method"][place]}
-        counted = {name: values[place] for name, values in amounts.items() if values[place] is not None}
-        options |= counted or {"tokens": tokens_text(columns["tokens"][place])}
-        options |= {name.removeprefix("asked_"): values[place] for name, values in asked.items()}
-        words = [
-            f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None
-        ]
-        commands.append(" ".join(["gpufare cheapest", *words]))
-    return {**columns, "command": commands}
-
-
-def tokens_text(tokens: float) -> str:
-    """Return an exact number of tokens as people write it, such as 100M or 1.5M."""
-    for unit, size in (("B", 10**9), ("M", 10**6)):
-        text = f"{tokens / size:.15g}"
-        if tokens >= size and tokens % (size // 1000) == 0 and float(text) * size == tokens:
-            return f"{text}{unit}"
-    return f"{tokens:.15g}"
 
 
 def _history(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:

@@ -4,22 +4,26 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 STYLES = ("uplot/uPlot.min.css", "style.css")
-SCRIPTS = ("uplot/uPlot.iife.min.js", "dom.js", "data.js", "format.js", "charts.js", "sections.js", "main.js")
+SCRIPTS = (
+    "uplot/uPlot.iife.min.js", "dom.js", "data.js", "format.js", "job.js", "engine.js", "charts.js",
+    "sections.js", "main.js",
+)  # fmt: skip
 """Scripts in the order in which they run; uPlot draws the charts."""
 
 
-def page(facts: dict[str, Any]) -> str:
-    """Return the whole page. The data are in base64, which contains no character that could end a script."""
+def page(facts: dict[str, Any], arrays: Mapping[str, bytes]) -> str:
+    """Return the whole page, for the facts and arrays of ``pipeline.page.facts``. The data are in base64, which contains no character that could end a script."""
     style = "\n".join(_text(name) for name in STYLES)
     scripts = [_text(name) for name in SCRIPTS]
     filled = {
         "policy": _policy(style, scripts),
         "style": f"<style>{style}</style>",
-        "data": f'<script type="application/gzip" id="data">{_packed(facts)}</script>',
+        "data": f'<script type="application/gzip" id="data">{_packed(facts, arrays)}</script>',
         "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
     }
     html = _text("template.html")
@@ -32,10 +36,13 @@ def _text(name: str) -> str:
     return (files("pipeline.page") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _packed(facts: dict[str, Any]) -> str:
-    """Return the facts as compressed JSON in base64. The same facts always give the same text."""
-    text = json.dumps(facts, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+def _packed(facts: dict[str, Any], arrays: Mapping[str, bytes]) -> str:
+    """Return the facts and arrays, compressed, in base64. The same facts always give the same text."""
+    sizes = [[name, len(array)] for name, array in arrays.items()]
+    text = json.dumps({**facts, "arrays": sizes}, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    head = text.encode()
+    whole = b"".join((len(head).to_bytes(4, "little"), head, *arrays.values()))
+    return base64.b64encode(gzip.compress(whole, 9, mtime=0)).decode()
 
 
 def _policy(style: str, scripts: list[str]) -> str:

@@ -22,7 +22,7 @@ def write_report(home: Home, folder: Path, now: datetime) -> Path:
     """
     with reader(home.published) as connection:
         try:
-            found = facts(connection)
+            found, arrays = facts(connection)
         except QueryError as error:
             reason = str(error).splitlines()[0]
             raise GpufareError(
@@ -31,5 +31,5 @@ def write_report(home: Home, folder: Path, now: datetime) -> Path:
     written = {"version": version("gpufare"), "written_ms": int(now.timestamp() * 1000)}
     path = folder / FILE
     with replacing(path) as temporary:
-        temporary.write_text(page({**found, **written}), encoding="utf-8")
+        temporary.write_text(page({**found, **written}, arrays), encoding="utf-8")
     return path

@@ -236,10 +236,10 @@ def cautions(row: Mapping[str, Any]) -> list[str]:
     safest = "" if row["safest_usd"] is None else f", or take the safest for ${row['safest_usd']:,.2f}"
     hours = {name: number_text(row[name]) for name in ("hours", "hours_high")}
     facts = {**row, **hours, "fit": percent_text(row["fit_probability"]), "safest": safest}
-    return [_CAUTIONS[code].format_map(facts) for code in row["cautions"] or ()]
+    return [CAUTIONS[code].format_map(facts) for code in row["cautions"] or ()]
 
 
-_CAUTIONS = {
+CAUTIONS = {
     "sanctions": "sanctions restrict payments and services in this country",
     "us_data_rule": "US law (28 CFR 202) restricts bulk personal data of US persons in this country",
     "no_eu_adequacy": "personal data from the EU needs contractual safeguards in this country",

@@ -91,6 +91,19 @@ CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
     concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
 COMMENT ON FUNCTION gpu_name IS 'A GPU''s usual name, with its form factor and memory.';
 
+-- Wheels, containers and recipes are mostly made for CUDA on x86 with bf16; superchips have ARM hosts.
+CREATE OR REPLACE MACRO is_other_platform(vendor, form_factor, bf16_dense_tflops) AS
+    vendor <> 'nvidia' OR coalesce(form_factor = 'superchip', FALSE) OR bf16_dense_tflops IS NULL;
+COMMENT ON FUNCTION is_other_platform IS
+    'True if a GPU is on another platform than NVIDIA with bf16 on an x86 host. The arguments are columns of gpus.';
+
+CREATE OR REPLACE MACRO has_slow_links(gpu_count, node_count, nvlink_gb_s, nvlink_topology) AS
+    coalesce(gpu_count > node_count * CASE
+        WHEN nvlink_gb_s IS NULL THEN 1 WHEN nvlink_topology = 'bridge' THEN 2
+    END, FALSE);
+COMMENT ON FUNCTION has_slow_links IS
+    'True if machines have more cards than NVLink or a similar link joins: one without such a link, two with a bridge. The last two arguments are columns of gpus.';
+
 CREATE OR REPLACE MACRO asked_rentals(jobs, plans) AS TABLE
 WITH _asked_machines AS (
     SELECT
@@ -141,12 +154,8 @@ SELECT
     p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
     p.fit_probability, p.evidence = 'extrapolated' AS is_extrapolated,
     p.method = 'qlora' AND g.vendor <> 'nvidia' AS has_young_kernels,
-    -- Wheels, containers and recipes are mostly made for CUDA on x86 with bf16; superchips have ARM hosts.
-    g.vendor <> 'nvidia' OR coalesce(g.form_factor = 'superchip', FALSE) OR g.bf16_dense_tflops IS NULL
-        AS is_other_platform,
-    coalesce(p.gpu_count > p.node_count * CASE
-        WHEN g.nvlink_gb_s IS NULL THEN 1 WHEN g.nvlink_topology = 'bridge' THEN 2
-    END, FALSE) AS has_slow_links,
+    is_other_platform(g.vendor, g.form_factor, g.bf16_dense_tflops) AS is_other_platform,
+    has_slow_links(p.gpu_count, p.node_count, g.nvlink_gb_s, g.nvlink_topology) AS has_slow_links,
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
     r.offer, r.provider, r.source, r.tier, coalesce(r.tier_class, 'dedicated') AS tier_class,
     coalesce(r.tier_class IN ('community', 'marketplace'), FALSE) AS is_private_host,

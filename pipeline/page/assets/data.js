@@ -1,5 +1,5 @@
 "use strict";
-// The facts of the page, and how an answer is looked up in them. Nothing is computed but sums of differences.
+// The facts of the page, unpacked from its compressed data. See pipeline/page/plans.py for the arrays of plans.
 
 let D = null;
 
@@ -7,40 +7,21 @@ async function unpack() {
   if (typeof DecompressionStream === "undefined") throw new Error("this browser cannot unpack the data: it is older than 2023");
   const bytes = Uint8Array.from(atob(byId("data").textContent), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  D = JSON.parse(await new Response(stream).text());
-  index();
+  read(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-/** The place at which each part begins, from how long each is. */
-function starts(counts) {
-  const found = [0];
-  for (const count of counts) found.push(found[found.length - 1] + count);
-  return found;
-}
-
-/** Add up differences within each part. */
-function summed(differences, begin) {
-  const sums = new Float64Array(differences.length);
-  for (let part = 0; part + 1 < begin.length; part += 1) {
-    let sum = 0;
-    for (let place = begin[part]; place < begin[part + 1]; place += 1) sums[place] = sum += differences[place];
+/** Four bytes with the length of the JSON, the JSON, and the arrays that it lists. */
+function read(bytes) {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  D = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  let at = 4 + length;
+  const arrays = {};
+  for (const [name, size] of D.arrays) {
+    arrays[name] = bytes.subarray(at, at + size);
+    at += size;
   }
-  return sums;
-}
-
-function index() {
-  const { ways, why_not: whyNot, plans, notes } = D.answers;
-  D.wayStarts = starts(ways.count);
-  D.wayTotals = summed(ways.total, D.wayStarts);
-  D.whyStarts = starts(whyNot.count);
-  D.whyTotals = summed(whyNot.total, D.whyStarts);
-  D.whyRanks = summed(whyNot.rank, D.whyStarts);
-  D.planStarts = starts(plans.count);
-  D.notes = new Map(notes.map(([variant, kind, job, inTime, wait]) => [`${variant} ${kind} ${job}`, { inTime, wait }]));
-  D.gpuNumber = new Map(D.gpus.gpu_id.map((id, number) => [id, number]));
-  D.rented = D.gpus.is_rented.filter(Boolean).length;
-  D.jobNumber = new Map(D.workloads.workload.map((id, number) => [id, number]));
-  D.plansOf = new Map();
+  index();
+  unpackPlans(arrays);
 }
 
 /** A row of columns, as an object. */
@@ -50,75 +31,89 @@ function rowOf(columns, number) {
 
 const rowsOf = (columns) => (Object.values(columns)[0] || []).map((_, number) => rowOf(columns, number));
 
-const numberOf = (choices, name) => Math.max(0, choices.findIndex((choice) => choice.name === name));
-
-function gpuName(id) {
-  const number = D.gpuNumber.get(id);
-  return number === undefined ? id : D.gpus.name[number];
+/** Rows of columns whose distinct values stand once. */
+function codedRows(columns) {
+  const entries = Object.entries(columns);
+  const count = entries.length ? entries[0][1][1].length : 0;
+  return Array.from({ length: count }, (_, row) => Object.fromEntries(entries.map(([name, [values, places]]) => [name, values[places[row]]])));
 }
 
-function machineText([gpu, count, nodes]) {
-  const machines = nodes > 1 ? ` on ${nodes} machines` : "";
-  return `${count > 1 ? `${count} \u00d7 ` : ""}${gpuName(gpu)}${machines}`;
-}
-
-/** What the planner says of a job on a machine; null where no answer has it. */
-function planOf(job, machine) {
-  const { plans } = D.answers;
-  const recipe = plans.recipe_of[job];
-  if (recipe < 0) return null;
-  if (!D.plansOf.has(recipe)) {
-    const found = new Map();
-    for (let place = D.planStarts[recipe]; place < D.planStarts[recipe + 1]; place += 1) found.set(plans.machine[place], place);
-    D.plansOf.set(recipe, found);
+function index() {
+  D.p = Object.fromEntries(rowsOf(D.parameters).map(({ name, value }) => [name, value]));
+  D.settings = rowsOf(D.settings);
+  D.settingOf = new Map(D.settings.map((setting) => [setting.setting, setting]));
+  D.gpuOf = new Map(rowsOf(D.gpus).map((gpu) => [gpu.gpu_id, gpu]));
+  D.models = rowsOf(D.models);
+  D.modelOf = new Map(D.models.map((model) => [model.model, model]));
+  D.sourceOf = new Map(rowsOf(D.sources).map((source) => [source.source, source]));
+  D.slots = D.slots.map(([gpu_id, gpu_count, node_count]) => ({ gpu_id, gpu_count, node_count }));
+  D.rentals = codedRows(D.rentals).map((rental) => ({ ...rental, ...D.slots[rental.slot] }));
+  D.recipeOf = new Map(rowsOf(D.recipes).map((recipe, row) => [recipeKey(recipe), { ...recipe, row }]));
+  D.namesOf = new Map();
+  for (const { setting, key, name, meanings } of codedRows(D.names)) {
+    if (!D.namesOf.has(setting)) D.namesOf.set(setting, new Map());
+    const ofSetting = D.namesOf.get(setting);
+    if (!ofSetting.has(key)) ofSetting.set(key, []);
+    ofSetting.get(key).push({ name, meanings: meanings ?? [name] });
   }
-  const place = D.plansOf.get(recipe).get(machine);
-  if (place === undefined) return null;
-  return {
-    fit: plans.fit[place], evidence: plans.evidences[plans.evidence[place]], run: plans.runs[plans.run[place]],
-    speed: plans.speed[place], needed: plans.needed[place],
-  };
 }
 
-/** The numbers of the choices: {job, kind, place, tier}. */
-function chosen(state) {
-  const { kinds, places, tiers } = D.answers;
-  return {
-    job: D.jobNumber.get(state.job), kind: numberOf(kinds, state.kind),
-    place: numberOf(places, state.place), tier: numberOf(tiers, state.tier),
-  };
+const LEAST_POWER = -6;
+const MANTISSAS = 90000;
+const NEIGHBOURS = 4;
+const POWERS = Array.from({ length: 30 }, (_, n) => { const exponent = n + LEAST_POWER - 4; return exponent >= 0 ? Number(`1e${exponent}`) : 1 / Number(`1e${-exponent}`); });
+const power = (exponent) => POWERS[exponent - LEAST_POWER + 4];
+
+/** The place of a speed among the numbers of five digits; the same steps as in speed_number of plans.py. */
+function speedNumber(speed) {
+  let exponent = LEAST_POWER;
+  while (speed >= power(exponent + 1)) exponent += 1;
+  const scaled = exponent >= 4 ? speed / power(exponent - 4) : speed * power(4 - exponent);
+  return (exponent - LEAST_POWER) * MANTISSAS + Math.floor(scaled + 0.5) - MANTISSAS / 9;
 }
 
-/** The ranked ways of a choice, and what is to be said of them. */
-function ranking({ job, kind, place, tier }) {
-  const { ways, lists, tiers } = D.answers;
-  const variant = place * tiers.length + tier;
-  const of = (kept) => (kept[variant][kind][job] === 0 ? kept[0][kind][job] : kept[variant][kind][job]);
-  const wayOf = (way, position) => {
-    const at = D.wayStarts[job] + way;
-    const machine = D.machines[ways.machine[at]];
-    return {
-      rank: position + 1, way, machine, total: D.wayTotals[at], low: ways.low[at], high: ways.high[at], hours: ways.hours[at],
-      offer: rowOf(D.offers, ways.offer[at]), plan: planOf(job, ways.machine[at]),
-    };
-  };
-  const rows = of(lists).map(wayOf);
-  const picks = of(D.answers.picks).map(([way, ...cautions]) => (way === undefined ? null : { ...wayOf(way, 0), cautions: cautions.map((text) => D.answers.texts[text]) }));
-  return { rows, picks, note: D.notes.get(`${variant} ${kind} ${job}`) || { inTime: 1, wait: null } };
+/** The speed of a place: five digits, as the nearest number of 64 bits. */
+function speedAt(place) {
+  const exponent = Math.floor(place / MANTISSAS) + LEAST_POWER;
+  const digits = (place % MANTISSAS) + MANTISSAS / 9;
+  return exponent >= 4 ? digits * power(exponent - 4) : digits / power(4 - exponent);
 }
 
-/** Each GPU's best answer by rank, and the reason of each GPU that has none; without place and tier. */
-function whyNot({ job, kind }) {
-  const found = D.answers.why_not;
-  const list = kind * D.workloads.workload.length + job;
-  const ranked = [];
-  for (let at = D.whyStarts[list]; at < D.whyStarts[list + 1]; at += 1) {
-    ranked.push({ machine: D.machines[found.machine[at]], number: found.machine[at], rank: D.whyRanks[at], total: D.whyTotals[at] });
+/** The cells of the plans, by recipe and slot: the speed (0: none) and the numbers of what else a plan has. */
+function unpackPlans(arrays) {
+  const slots = D.slots.length;
+  const recipes = D.recipes.model.length;
+  const cells = { speed: new Float64Array(recipes * slots) };
+  for (const name of ["band", "setting", "fit", "state"]) {
+    cells[name] = new Uint8Array(recipes * slots);
+    for (let slot = 0; slot < slots; slot += 1) {
+      for (let recipe = 0; recipe < recipes; recipe += 1) cells[name][recipe * slots + slot] = arrays[name][slot * recipes + recipe];
+    }
   }
-  const codes = [...found.reasons.lists[found.reasons.which[list]], ...found.reasons_of_others.lists[found.reasons_of_others.which[job]]];
-  const others = codes.map((code, gpu) => ({ gpu: D.gpus.gpu_id[gpu], code })).filter(({ code }) => code >= 0).map(({ gpu, code }) => {
-    const [reason, detail] = D.answers.texts[code];
-    return { gpu, reason, detail };
-  });
-  return { ranked, others };
+  const last = new Int32Array(slots).fill(-1);
+  let at = 0;
+  for (let recipe = 0; recipe < recipes; recipe += 1) {
+    const seen = [];
+    const here = recipe * slots;
+    for (let slot = 0; slot < slots; slot += 1) {
+      if (cells.band[here + slot] === 0) continue;
+      let guess = seen.length ? cells.speed[here + seen[seen.length - 1]] : 1;
+      if (last[slot] >= 0) {
+        const there = last[slot] * slots;
+        guess = cells.speed[there + slot];
+        for (let place = seen.length - 1; place >= Math.max(0, seen.length - NEIGHBOURS); place -= 1) {
+          const near = seen[place];
+          if (cells.speed[there + near] === 0) continue;
+          guess = cells.speed[there + slot] * cells.speed[here + near] / cells.speed[there + near];
+          break;
+        }
+      }
+      const wrong = arrays.speed_low[at] + arrays.speed_middle[at] * 256 + arrays.speed_high[at] * 65536;
+      cells.speed[here + slot] = speedAt(speedNumber(guess) + (wrong % 2 ? -(wrong + 1) / 2 : wrong / 2));
+      at += 1;
+      last[slot] = recipe;
+      seen.push(slot);
+    }
+  }
+  D.cells = cells;
 }
