@@ -83,12 +83,19 @@ def page_file(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return made_once(folder, lambda new: write_report(sample_home, new, WRITTEN)) / "index.html"
 
 
-def facts_of(page_file: Path) -> dict[str, Any]:
-    """What the page shows, as its scripts unpack it."""
+def facts_of(page_file: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What the page shows and the arrays of its plans, as its scripts unpack them."""
     packed = re.search(r'id="data">([^<]*)<', page_file.read_text(encoding="utf-8"))
     assert packed is not None
-    facts: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[1])))
-    return facts
+    whole = gzip.decompress(base64.b64decode(packed[1]))
+    end = 4 + int.from_bytes(whole[:4], "little")
+    facts: dict[str, Any] = json.loads(whole[4:end])
+    arrays = {}
+    for name, size in facts.pop("arrays"):
+        arrays[name] = whole[end : end + size]
+        end += size
+    assert end == len(whole)
+    return facts, arrays
 
 
 def with_plans(root: Path, sample_home: Home) -> Home:

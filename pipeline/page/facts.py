@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 
 from pipeline.contracts.amounts import LENGTH, UNITS
-from pipeline.page.plans import coded, columns, plans_and_rentals
-from pipeline.page.queries import dollars_per_hour, exact, plain, query, rows, table
+from pipeline.page.plans import coded, plans_and_rentals
+from pipeline.page.queries import exact, plain, query, rows, table
 from pipeline.questions.words import CAUTIONS, PICKS
 from pipeline.warehouse.query import ask
 
@@ -20,12 +20,12 @@ HISTORY_DAYS = 366
 TABLES = ("gpus", "errors", "error_summary", "sources", "rejects", "left_out", "claims")
 """Queries whose columns the page shows, rounded."""
 
-EXACT_TABLES = ("models", "parameters", "settings")
+EXACT_TABLES = ("models", "parameters", "settings", "scenarios", "unplaced")
 """Queries whose columns the page computes with."""
 
 
 def facts(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the facts that the page shows, and the arrays of its plans. Raises QueryError if the file is from
+    """Return the facts that the page shows, and the arrays of its plans. Raises QueryError if the file is of
     an earlier version."""
     plans, arrays = plans_and_rentals(connection)
     return {
@@ -37,7 +37,7 @@ def facts(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Any], dict[s
         "length_unit": asdict(LENGTH),
         "picks": PICKS,
         "cautions": {code: _template(text) for code, text in CAUTIONS.items()},
-        "prices": columns([_as_shown(row) for row in rows(connection, "prices")]),
+        "prices": coded(list(rows(connection, "prices"))),
         "history": _history(connection),
         **plans,
     }, arrays
@@ -45,21 +45,17 @@ def facts(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Any], dict[s
 
 def _names(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
     """Return the names of settings; meanings that are the name itself are null."""
-    return coded([
-        {**row, "meanings": None if row["meanings"] == [row["name"]] else row["meanings"]}
-        for row in rows(connection, "names")
-    ])
+    return coded(
+        [
+            {**row, "meanings": None if row["meanings"] == [row["name"]] else row["meanings"]}
+            for row in rows(connection, "names")
+        ]
+    )
 
 
 def _template(text: str) -> str:
     """Return a text whose places have names only: the page fills them with texts."""
     return re.sub(r"\{(\w+)[^}]*\}", r"{\1}", text)
-
-
-def _as_shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with its prices rounded as the page shows them."""
-    prices = {name: dollars_per_hour(row[name]) for name in row if "usd_per_" in name}
-    return {name: plain(value) for name, value in row.items()} | prices
 
 
 def _history(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:

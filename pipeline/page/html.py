@@ -10,14 +10,15 @@ from typing import Any
 
 STYLES = ("uplot/uPlot.min.css", "style.css")
 SCRIPTS = (
-    "uplot/uPlot.iife.min.js", "dom.js", "data.js", "format.js", "job.js", "engine.js", "charts.js",
-    "sections.js", "main.js",
+    "uplot/uPlot.iife.min.js", "dom.js", "data.js", "format.js", "job.js", "engine.js", "why.js", "words.js",
+    "charts.js", "table.js", "answer.js", "prices.js", "record.js", "main.js",
 )  # fmt: skip
 """Scripts in the order in which they run; uPlot draws the charts."""
 
 
 def page(facts: dict[str, Any], arrays: Mapping[str, bytes]) -> str:
-    """Return the whole page, for the facts and arrays of ``pipeline.page.facts``. The data are in base64, which contains no character that could end a script."""
+    """Return the whole page, for the facts and arrays of ``pipeline.page.facts``. The data are in base64,
+    which contains no character that could end a script."""
     style = "\n".join(_text(name) for name in STYLES)
     scripts = [_text(name) for name in SCRIPTS]
     filled = {

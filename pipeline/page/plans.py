@@ -140,8 +140,8 @@ def _planes(speeds: Sequence[Sequence[float]]) -> dict[str, bytes]:
 
 
 def _guesses(speeds: Sequence[Sequence[float]]) -> Iterator[tuple[float, float]]:
-    """Yield each speed with what the page can guess from earlier ones: the speed of the last recipe on the same
-    slot, times how much faster this recipe is on a slot nearby. data.js has the same steps in the same order."""
+    """Yield each speed with what the page can guess from earlier ones: the speed of the last recipe on the
+    same slot, times how much faster this recipe is on a slot nearby. data.js takes the same steps."""
     last: list[int | None] = [None] * len(speeds[0]) if speeds else []
     for number, row in enumerate(speeds):
         seen: list[int] = []

@@ -1,17 +1,10 @@
--- The lowest ranked price of each GPU by price kind and provider, and the extra charge for the GPU's host.
-WITH _hosts AS (
-    SELECT
-        gpu_id, price_kind, provider,
-        arg_min(host_usd_per_hour / gpus_billed, usd_per_hour / gpus_billed) AS host_usd_per_gpu_hour
-    FROM main.rentals
-    GROUP BY gpu_id, price_kind, provider
-)
-
+-- The lowest price per GPU-hour of each GPU, price kind and term, provider and country, as in gpu_prices.
 SELECT
-    l.gpu_id, l.price_kind, l.provider, min(l.usd_per_gpu_hour) AS usd_per_gpu_hour,
-    coalesce(any_value(h.host_usd_per_gpu_hour), 0)::DECIMAL(18, 8) AS host_usd_per_gpu_hour,
-    count(*) AS offers
-FROM main.price_list AS l
-LEFT JOIN _hosts AS h USING (gpu_id, price_kind, provider)
-GROUP BY l.gpu_id, l.price_kind, l.provider
-ORDER BY l.gpu_id, l.price_kind, usd_per_gpu_hour, l.provider
+    r.gpu_id, r.price_kind, r.term_days, r.provider, r.source, r.country, r.continent, r.tier_class, r.renter_notice,
+    min(((r.usd_per_hour + r.host_usd_per_hour) / r.gpus_billed)::DECIMAL(18, 8)) AS usd_per_gpu_hour,
+    arg_min(r.gpus_billed, (r.usd_per_hour + r.host_usd_per_hour) / r.gpus_billed) AS gpu_count,
+    bool_or(r.available) AS available, max(r.price_day) AS price_day
+FROM main.rentals AS r
+GROUP BY r.gpu_id, r.price_kind, r.term_days, r.provider, r.source, r.country, r.continent, r.tier_class,
+    r.renter_notice
+ORDER BY r.gpu_id, r.price_kind, usd_per_gpu_hour, r.provider, r.term_days, r.country

@@ -24,6 +24,7 @@ const answerOf = vm.runInThisContext(`(asked) => {
   }
   const found = ranked(job);
   return {
+    job: { ...job, recipe: null },
     meets: found.meetsDeadline,
     longer: found.longer && [found.longer.total, found.longer.hours],
     rows: found.rows.map((c) => {

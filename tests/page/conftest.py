@@ -7,10 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
-
-from pipeline.home.paths import Home
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -31,18 +28,6 @@ def browser_path() -> str:
     if found is None:
         pytest.skip(f"no browser found; {BROWSER_VARIABLE} names one: {', '.join(BROWSERS)} were looked for")
     return found
-
-
-def home_of_few_jobs(sample_home: Home, root: Path) -> Home:
-    """A home whose published file has two workloads, whose report is written in five seconds."""
-    home = Home(root)
-    home.published.parent.mkdir(parents=True)
-    shutil.copyfile(sample_home.published, home.published)
-    with duckdb.connect(str(home.published)) as connection:
-        few = "('llama-3.1-8b-lora-100m', '8b-first-run-subset')"
-        for table in ("workloads",):
-            connection.execute(f"DELETE FROM {table} WHERE workload NOT IN {few}")
-    return home
 
 
 # Of one module: Playwright keeps an event loop in this thread, beside which others' tests cannot have theirs.

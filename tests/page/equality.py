@@ -5,13 +5,15 @@ import random
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from pipeline.page.queries import tenths_of_percent
+from pipeline.questions.job import Job
 from pipeline.warehouse.query import ask
 
 SCRIPT = Path(__file__).with_name("answer.js")
@@ -34,7 +36,9 @@ ORDER BY a.job, a.rank
 """
 
 _OFFER = """
-SELECT rowid, gpu_id, gpu_count, node_count, provider, source, tier, region, instance_type, price_kind, term_days
+SELECT
+    rowid, gpu_id, gpu_count, node_count, provider, source, tier, region, instance_type, price_kind,
+    term_days
 FROM main.rentals
 """
 
@@ -45,16 +49,20 @@ def page_answers(page: Path, jobs: Sequence[Asked], at: datetime) -> list[dict[s
     if node is None:
         pytest.skip("node is not installed")
     command = [node, str(SCRIPT), str(page), str(int(at.timestamp() * 1000))]
-    answered = subprocess.run(command, input=json.dumps(list(jobs)), capture_output=True, text=True, check=False)
+    answered = subprocess.run(
+        command, input=json.dumps(list(jobs)), capture_output=True, text=True, check=False
+    )
     assert answered.returncode == 0, answered.stderr
     found: list[dict[str, Any]] = json.loads(answered.stdout)
     return found
 
 
-def sql_answers(connection: duckdb.DuckDBPyConnection, jobs: Sequence[Asked]) -> Iterator[list[dict[str, Any]]]:
+def sql_answers(
+    connection: duckdb.DuckDBPyConnection, jobs: Sequence[Asked]
+) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows that the macros rank for each job."""
     for first in range(0, len(jobs), _AT_ONCE):
-        some = jobs[first : first + _AT_ONCE]
+        some = [Job(**job).settings for job in jobs[first : first + _AT_ONCE]]
         names = sorted({name for job in some for name in job})
         texts = [[str(number), *(_text(job.get(name)) for name in names)] for number, job in enumerate(some)]
         columns = ", ".join(f"{name} VARCHAR" for name in ("job", *names))
@@ -71,22 +79,48 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def differences(connection: duckdb.DuckDBPyConnection, page: Path, jobs: Sequence[Asked], at: datetime) -> list[str]:
-    """Return what the page answers otherwise than the macros, a line per job. Order, cents, picks, cautions and
-    settings must be equal; hours to a millionth."""
-    offers = {row[0]: row[1:] for row in ask(connection, _OFFER).rows}
-    answers = page_answers(page, jobs, at)
-    told = zip(jobs, answers, sql_answers(connection, jobs), strict=True)
-    return [f"{job}: {problem}" for job, ours, theirs in told if (problem := _difference(ours, theirs, offers))]
+class Compared:
+    """Jobs with the macros' answers, to which those of pages are compared."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, jobs: Sequence[Asked]) -> None:
+        self.jobs = jobs
+        self.offers = {row[0]: row[1:] for row in ask(connection, _OFFER).rows}
+        self.answers = list(sql_answers(connection, jobs))
+
+    def differences(self, page: Path, at: datetime) -> list[str]:
+        """Return what the page answers otherwise than the macros, a line per job. Order, cents, picks,
+        cautions and settings must be equal; hours to a millionth."""
+        told = zip(self.jobs, page_answers(page, self.jobs, at), self.answers, strict=True)
+        each = ((job, _difference(ours, theirs, self.offers)) for job, ours, theirs in told)
+        return [f"{job}: {problem}" for job, problem in each if problem]
 
 
-def _difference(ours: dict[str, Any], theirs: list[dict[str, Any]], offers: dict[int, tuple[Any, ...]]) -> str:
+def _difference(
+    ours: dict[str, Any], theirs: list[dict[str, Any]], offers: dict[int, tuple[Any, ...]]
+) -> str:
     if "rows" not in ours:
         return f"no answer: {ours}"
     if len(ours["rows"]) != len(theirs):
         return f"{len(ours['rows'])} rows, not {len(theirs)}"
     for place, (row, wanted) in enumerate(zip(ours["rows"], theirs, strict=True)):
-        offer, total, hours, pick, cautions, low, high, fast, slow, keeps, on_demand, used, fit, batch, evidence, billed = row
+        (
+            offer,
+            total,
+            hours,
+            pick,
+            cautions,
+            low,
+            high,
+            fast,
+            slow,
+            keeps,
+            on_demand,
+            used,
+            fit,
+            batch,
+            evidence,
+            billed,
+        ) = row
         exact = {
             "offer": (offers[offer], tuple(wanted[name] for name in _NAMES)),
             "total_usd": (total, _hundredths(wanted["total_usd"])),
@@ -96,7 +130,7 @@ def _difference(ours: dict[str, Any], theirs: list[dict[str, Any]], offers: dict
             "pick": (pick, wanted["pick"] or []),
             "cautions": (cautions, wanted["cautions"] or []),
             "keeps_deadline": (keeps, wanted["keeps_deadline"]),
-            "settings": ((batch, evidence), (wanted["micro_batch"], wanted["evidence"])),
+            "plan": ((fit, batch, evidence), _plan(wanted)),
             "meets_deadline": (ours["meets"], wanted["meets_deadline"]),
         }
         near = {
@@ -110,16 +144,24 @@ def _difference(ours: dict[str, Any], theirs: list[dict[str, Any]], offers: dict
         for name, (got, want) in near.items():
             if abs(got - want) > 1e-6 * max(1, want):
                 return f"row {place + 1}: {name} is {got}, not {want}"
-    waits = [] if not theirs or theirs[0]["longer_wait_usd"] is None else [_hundredths(theirs[0]["longer_wait_usd"])]
+    waits = (
+        []
+        if not theirs or theirs[0]["longer_wait_usd"] is None
+        else [_hundredths(theirs[0]["longer_wait_usd"])]
+    )
     if waits != (ours["longer"] or [])[:1]:
         return f"waiting longer is {ours['longer']}, not {waits}"
     return ""
 
 
 _NAMES = (
-    "gpu_id", "gpu_count", "node_count", "provider", "source", "tier", "region", "instance_type", "price_kind",
-    "term_days",
+    "gpu_id", "gpu_count", "node_count", "provider", "source", "tier", "region", "instance_type",
+    "price_kind", "term_days",
 )  # fmt: skip
+
+
+def _plan(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (tenths_of_percent(row["fit_probability"]), row["micro_batch"], row["evidence"])
 
 
 def _hundredths(usd: Any) -> int | None:
@@ -129,15 +171,24 @@ def _hundredths(usd: Any) -> int | None:
 def random_jobs(connection: duckdb.DuckDBPyConnection, count: int, seed: int) -> list[Asked]:
     """Return random jobs whose plans are in the file, with up to four constraints each."""
     chosen = random.Random(seed)
-    recipes = ask(connection, "SELECT DISTINCT model, method, seq_len, lora_rank FROM grid_plans() ORDER BY ALL").rows
+    recipes = ask(
+        connection, "SELECT DISTINCT model, method, seq_len, lora_rank FROM grid_plans() ORDER BY ALL"
+    ).rows
     lists = {
-        name: [value for (value,) in ask(connection, f"SELECT DISTINCT {name} FROM main.rentals WHERE {name} IS NOT NULL ORDER BY 1").rows]
+        name: [
+            value
+            for (value,) in ask(
+                connection, f"SELECT DISTINCT {name} FROM main.rentals WHERE {name} IS NOT NULL ORDER BY 1"
+            ).rows
+        ]
         for name in ("provider", "source", "country", "continent", "tier_class", "gpu_id", "price_kind")
     }
     return [_random_job(chosen, recipes, lists) for _ in range(count)]
 
 
-def _random_job(chosen: random.Random, recipes: Sequence[tuple[Any, ...]], lists: dict[str, list[str]]) -> Asked:
+def _random_job(
+    chosen: random.Random, recipes: Sequence[tuple[Any, ...]], lists: dict[str, list[str]]
+) -> Asked:
     model, method, seq_len, rank = chosen.choice(recipes)
     job: Asked = {"model": model, "method": method, "seq_len": seq_len, "lora_rank": rank}
     if chosen.random() < 0.7:
@@ -180,6 +231,64 @@ def _random_job(chosen: random.Random, recipes: Sequence[tuple[Any, ...]], lists
     return job
 
 
-def today(connection: duckdb.DuckDBPyConnection) -> datetime:
-    """Return the start of the day to which the file's macros count ages, by their own clock."""
-    return datetime.now(UTC)
+HARSH = {
+    "minimum_seconds": ("7200", 3),
+    "billing_increment_seconds": ("1 + 600 * (rowid % 7)", 2),
+    "ram_gib": ("30 * node_count", 5),
+    "local_disk_gb": ("25 * (rowid % 40)", 3),
+    "persistent_disk": ("rowid % 4 < 2", 2),
+    "disk_outlives_host": ("rowid % 6 < 3", 2),
+    "notice_seconds": ("30 * (rowid % 5)", 2),
+    "hours_between_failures": ("5 + rowid % 200", 3),
+    "hours_between_interruptions": ("CASE WHEN price_kind = 'spot' THEN 1 + rowid % 30 END", 1),
+    "bid_exponent": ("CASE WHEN price_kind = 'spot' THEN 2 ELSE 0 END", 3),
+    "interruption_wait_seconds": ("100 * (rowid % 9)", 2),
+    "further_machine_wait_seconds": ("500 * (rowid % 9)", 2),
+    "max_run_hours": ("2 + rowid % 50", 4),
+    "download_usd_per_gb": ("0.01 * (rowid % 12)", 3),
+    "egress_usd_per_gb": ("0.02 * (rowid % 7)", 3),
+    "storage_usd_per_gb_month": ("0.05 * (rowid % 11)", 3),
+    "evaluation_share": ("0.01 * (rowid % 9)", 2),
+    "checkpoint_pause_seconds": ("rowid % 100", 3),
+    "host_usd_per_hour": ("0.1 * (rowid % 4)", 5),
+    "available": ("rowid % 3 = 0", 2),
+    "size_evidence": ("'assumed'", 11),
+    "doubt": ("'moved'", 13),
+    "renter_notice": ("CASE rowid % 2 WHEN 0 THEN 'no_eu_adequacy' ELSE 'sanctions' END", 17),
+    "gpus_billed": ("gpu_count * (1 + rowid % 3)", 7),
+    "term_days": ("CASE WHEN price_kind = 'reserved' THEN 1 + rowid % 60 END", 2),
+}
+"""A market in which every rule of the money matters: the values of columns of rentals, on every n-th row."""
+
+
+def harsh_market(published: Path, copy: Path) -> None:
+    """Copy a published file and make its market harsh."""
+    shutil.copyfile(published, copy)
+    with duckdb.connect(str(copy)) as connection:
+        for place, (column, (value, step)) in enumerate(HARSH.items()):
+            connection.execute(f"UPDATE rentals SET {column} = {value} WHERE rowid % {step} = {place % step}")
+
+
+_JOB = {"model": "llama-3.1-8b", "method": "lora", "tokens": "100M"}
+
+HAND = (
+    _JOB | {"tokens": "1k", "kind": "any"},  # nothing but set-up and minimum
+    _JOB | {"method": "full", "gpus": 64, "kind": "any,reserved"},
+    _JOB | {"tokens": "20B", "kind": "reserved", "max_hours": "2000"},  # several terms
+    _JOB | {"tokens": "11B"},  # the deadline of long jobs
+    _JOB | {"tokens": "3B", "kind": "spot", "max_hours": "90"},  # in time, but not at the slow end
+    _JOB | {"tokens": "3B", "kind": "spot", "bid": "3"},
+    _JOB | {"tokens": "500B", "kind": "any"},  # nothing is in time
+    _JOB
+    | {"method": "full", "tokens": "2B", "min_gpus": 16, "gpus": 64, "kind": "any"},  # host memory, waits
+    _JOB | {"country": "Russia", "kind": "any"},
+    _JOB | {"assumed_sizes": "true", "kind": "any"},
+    _JOB | {"tokens": "1B", "objective": "time", "kind": "any"},
+    _JOB | {"method": "qlora", "gpu": "mi300x,a100-80gb,4090", "kind": "any"},
+    _JOB | {"hour_worth": "0", "kind": "any"},
+    _JOB | {"max_usd": "2.7412", "kind": "any"},
+    _JOB | {"epochs": "3", "kind": "flex_start,serverless"},
+    _JOB | {"max_hours": "inf", "tokens": "1T", "kind": "spot"},  # taken away too often
+    _JOB | {"max_term_days": "20", "kind": "reserved", "tokens": "1B"},
+)
+"""Jobs in which a rule decides."""

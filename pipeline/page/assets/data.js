@@ -49,6 +49,7 @@ function index() {
   D.slots = D.slots.map(([gpu_id, gpu_count, node_count]) => ({ gpu_id, gpu_count, node_count }));
   D.rentals = codedRows(D.rentals).map((rental) => ({ ...rental, ...D.slots[rental.slot] }));
   D.recipeOf = new Map(rowsOf(D.recipes).map((recipe, row) => [recipeKey(recipe), { ...recipe, row }]));
+  D.prices = codedRows(D.prices);
   D.namesOf = new Map();
   for (const { setting, key, name, meanings } of codedRows(D.names)) {
     if (!D.namesOf.has(setting)) D.namesOf.set(setting, new Map());

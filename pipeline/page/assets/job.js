@@ -5,7 +5,13 @@
 class Refusal extends Error {}
 
 /** A job that is right, but that only the command can answer. */
-class BeyondPage extends Error {}
+class BeyondPage extends Error {
+  /** `lengths`: the sequence lengths with which the page could answer. */
+  constructor(message, lengths = []) {
+    super(message);
+    this.lengths = lengths;
+  }
+}
 
 const WHOLE_NUMBER = /^[+-]?inf/;
 const NUMBER = /^([^\d.+-]*)([+-]?(?:[1-9]\d{0,2}(?:[, _]\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?inf(?:inity)?)(.*)$/;
@@ -179,7 +185,7 @@ function jobOf(given) {
   };
   if (beyond.length) throw new BeyondPage(`this page does not plan ${beyond.map(optionOf).join(", ")}`);
   job.recipe = D.recipeOf.get(recipeKey(job));
-  if (job.recipe === undefined) throw new BeyondPage(missingRecipe(job));
+  if (job.recipe === undefined) throw missingRecipe(job);
   return job;
 }
 
@@ -188,12 +194,13 @@ const recipeKey = (r) => [r.model, r.method, r.seq_len, r.lora_rank ?? ""].join(
 /** Which part of a job's recipe the page has no plans for, and what it has. */
 function missingRecipe(job) {
   const ofModel = [...D.recipeOf.values()].filter((recipe) => recipe.model === job.model);
-  if (!ofModel.length) return `the plans of ${job.model} are not in this page yet`;
+  if (!ofModel.length) return new BeyondPage(`this page has no plans for ${job.model} yet`);
   const alike = ofModel.filter((recipe) => recipe.method === job.method);
-  if (!alike.length) return `this page plans ${job.model} with ${[...new Set(ofModel.map((recipe) => recipe.method))].join(", ")} only`;
+  if (!alike.length) return new BeyondPage(`this page plans ${job.model} with ${choiceOf([...new Set(ofModel.map((recipe) => recipe.method))])} only`);
   const ofRank = alike.filter((recipe) => recipe.lora_rank === job.lora_rank);
-  if (!ofRank.length) return `this page plans ranks of ${[...new Set(alike.map((recipe) => recipe.lora_rank))].join(", ")} only`;
-  return `this page plans sequences of ${ofRank.map((recipe) => COMMAS.format(recipe.seq_len)).join(", ")} only`;
+  if (!ofRank.length) return new BeyondPage(`this page plans ${job.model} with a rank of ${choiceOf([...new Set(alike.map((recipe) => recipe.lora_rank))])} only`);
+  const lengths = ofRank.map((recipe) => recipe.seq_len);
+  return new BeyondPage(`this page plans this recipe with sequences of ${choiceOf(lengths.map((length) => COMMAS.format(length)))} only`, lengths);
 }
 
 /** The command that answers the same. */

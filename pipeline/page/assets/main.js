@@ -1,159 +1,258 @@
 "use strict";
-// The choices: in the form, in the address, and in what they change.
+// What the reader asks for: in the form, in the address, and on the page. The address has the whole job and the view, so
+// that a link shows the same, and Back undoes a change.
 
-const SECTIONS = ["ranking", "why-not", "compare", "history", "error", "sources", "audit", "method-section"];
-const DEFAULT_JOBS = ["llama-3.1-8b-lora-100m", "8b-assistant-10k-examples"];
+const VIEWS = { job: "Your job", prices: "Prices per GPU", error: "How wrong", sources: "Sources", audit: "What guides claim", method: "Method" };
+const DEFAULT_MODEL = "llama-3.1-8b";
+const OF_VIEWS = ["card", "other", "where", "price", "verdict"];
 
-const NAMED = {
-  job: "job", kind: "price kind", place: "place", tier: "tier of machines", one: "GPU to compare", other: "GPU to compare",
-  historyGpu: "GPU for the history", historyKind: "history of the price kind", verdict: "verdict",
-};
+/** What is shown: the view, the job as it was asked for (by setting, as typed), and the choices of the other views. */
+let state = { view: "job", asked: {} };
 
-let state = {};
-/** What the address asks for and this page does not have. */
-let dropped = [];
+/** The job of the state and its ranking; without them if it is refused or beyond the page. */
+let current = {};
 
-/** The choices in the address that this page knows; the rest have their defaults, and are named in `dropped`. */
+/** The address of the same job with other choices of a view. */
+function addressOf(choices) {
+  const { view = "job", ...others } = choices;
+  const asked = D.settings.map(({ setting }) => [setting, state.asked[setting]]);
+  const unknown = Object.entries(state.asked).filter(([name]) => !D.settingOf.has(name));
+  const kept = [["view", view === "job" ? null : view], ...asked, ...unknown, ...Object.entries(others)].filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return `#${new URLSearchParams(kept)}`;
+}
+
+/** The address of the state, with how the tables of its view are looked at. */
+function addressOfState() {
+  const ofView = Object.fromEntries(OF_VIEWS.map((name) => [name, state[name]]));
+  const table = lookOf(TABLE_OF[state.view] ?? "");
+  const look = { sort: table.sort && `${table.sort}${table.down ? "-down" : ""}`, find: table.find, columns: table.columns?.join(",") };
+  return addressOf({ view: state.view, ...ofView, ...look });
+}
+
+const TABLE_OF = { job: "ranking", prices: "prices" };
+
+const writeState = () => history.replaceState(null, "", addressOfState());
+
+function defaultAsked() {
+  const model = D.modelOf.has(DEFAULT_MODEL) && D.recipes.model.includes(DEFAULT_MODEL) ? DEFAULT_MODEL : D.recipes.model[0] ?? DEFAULT_MODEL;
+  return { model, method: "lora", tokens: "100M" };
+}
+
+/** Read the address. What it asks for and no job has is told, and never silently another job. */
 function readState() {
-  const asked = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-  const known = (choices, name) => (choices.some((choice) => choice.name === name) ? name : choices[0].name);
-  const { kinds, places, tiers } = D.answers;
-  const job = D.jobNumber.has(asked.job) ? asked.job : DEFAULT_JOBS.find((name) => D.jobNumber.has(name)) || D.workloads.workload[0];
-  const gpu = (name) => (D.gpuNumber.has(asked[name]) ? asked[name] : "");
-  state = {
-    job, kind: known(kinds, asked.kind), place: known(places, asked.place), tier: known(tiers, asked.tier),
-    one: gpu("one"), other: gpu("other"), historyGpu: gpu("historyGpu"), historyKind: asked.historyKind || "",
-    verdict: D.claims.verdict.includes(asked.verdict) ? asked.verdict : "all",
-  };
-  const whole = withDefaults(chosen(state));
-  dropped = Object.keys(NAMED).filter((name) => asked[name] && asked[name] !== whole[name])
-    .map((name) => `This page has no ${NAMED[name]} ${asked[name]}; shown is ${whole[name]}. `);
-}
-
-function writeState() {
-  const defaults = { kind: D.answers.kinds[0].name, place: D.answers.places[0].name, tier: D.answers.tiers[0].name, verdict: "all" };
-  const kept = Object.keys(NAMED).filter((name) => state[name] && state[name] !== defaults[name]).map((name) => [name, state[name]]);
-  history.replaceState(null, "", `#${new URLSearchParams(kept)}`);
-}
-
-/** The jobs that differ from this one in one choice. */
-function fillJob() {
-  const jobs = rowsOf(D.workloads);
-  const job = jobs[D.jobNumber.get(state.job)];
-  const scenarios = jobs.filter((each) => each.scenario).map((each) => [`job:${each.workload}`, each.title]);
-  const models = [...new Map(jobs.filter((each) => !each.scenario).map((each) => [each.model, each.model_title]))].map(([model, title]) => [`model:${model}`, title]);
-  options(byId("model"), [{ group: "Models", options: models }, { group: "Named jobs", options: scenarios }], job.scenario ? `job:${job.workload}` : `model:${job.model}`);
-  const alike = jobs.filter((each) => !each.scenario && each.model === job.model);
-  const pick = (id, values, value, label) => {
-    options(byId(id), values.map((each) => [String(each), label(each)]), String(value));
-    byId(id).disabled = job.scenario;
-  };
-  const unique = (values) => [...new Set(values)];
-  if (job.scenario) {
-    pick("method", [job.method], job.method, String);
-    pick("tokens", [job.tokens], job.tokens, tokensText);
-    pick("seq", [job.seq_len], job.seq_len, (n) => COMMAS.format(n));
-    return;
+  const given = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  const { view, sort, find, columns, ...rest } = given;
+  state = { view: view in VIEWS ? view : "job", asked: {} };
+  for (const [name, value] of Object.entries(rest)) {
+    if (OF_VIEWS.includes(name)) state[name] = value;
+    else state.asked[name] = value;
   }
-  const ofMethod = alike.filter((each) => each.method === job.method);
-  const ofTokens = ofMethod.filter((each) => each.tokens === job.tokens);
-  pick("method", unique(alike.map((each) => each.method)), job.method, String);
-  pick("tokens", unique(ofMethod.map((each) => each.tokens)).sort((a, b) => a - b), job.tokens, tokensText);
-  pick("seq", unique(ofTokens.map((each) => each.seq_len)), job.seq_len, (n) => COMMAS.format(n));
+  if (!Object.keys(state.asked).length) state.asked = defaultAsked();
+  const table = lookOf(TABLE_OF[state.view] ?? "");
+  Object.assign(table, { sort: sort?.replace(/-down$/, "") ?? null, down: Boolean(sort?.endsWith("-down")), find: find ?? "", columns: columns ? columns.split(",") : null });
 }
 
-/** The job that the form asks for: where there is none with all of it, the nearest with what was changed last. */
-function jobOfForm(changed) {
-  const model = byId("model").value;
-  if (model.startsWith("job:")) return model.slice(4);
-  const wanted = { method: byId("method").value, tokens: Number(byId("tokens").value), seq_len: Number(byId("seq").value) };
-  const last = { method: "method", tokens: "tokens", seq: "seq_len" }[changed];
-  const distance = (job) => (last && job[last] !== wanted[last] ? 100 : 0) + (job.method === wanted.method ? 0 : 10) +
-    Math.abs(Math.log10(job.tokens / wanted.tokens)) + (job.seq_len === wanted.seq_len ? 0 : 0.5);
-  const jobs = rowsOf(D.workloads).filter((job) => !job.scenario && job.model === model.slice(6));
-  return jobs.reduce((best, job) => (distance(job) < distance(best) ? job : best)).workload;
+/** Write the job into the form; examples and their tokens stand together. */
+function fillForm() {
+  const { asked } = state;
+  const tokens = asked.examples !== undefined && asked.tokens === undefined ? `${asked.examples} x ${asked.tokens_per_example ?? ""}` : asked.tokens ?? "";
+  for (const field of fields()) {
+    // A choice without an empty option shows the default of its setting.
+    const open = field.tagName === "SELECT" && field.options[0].value !== "" ? D.settingOf.get(field.name).default_value : "";
+    const value = field.name === "tokens" ? tokens : asked[field.name] ?? open;
+    if (field.value !== value && document.activeElement !== field) field.value = value;
+    if (field.tagName === "SELECT" && field.value !== value) {
+      // What the choices do not have, such as two kinds, is a choice of its own.
+      field.append(el("option", { value }, value));
+      field.value = value;
+    }
+  }
+  const more = [...byId("more").querySelectorAll("[name]")].filter((field) => asked[field.name] !== undefined);
+  byId("more-count").textContent = more.length ? ` (${more.length} in use)` : "";
+  if (more.length) byId("more").open = true;
 }
 
-const namesOf = (choices) => choices.map((choice) => [choice.name, choice.label]);
+const fields = () => [...byId("form").querySelectorAll("[name]")];
 
-/** Which GPUs are compared, and whose history is shown, where that is left open: the answer's, and the next. */
-function withDefaults(numbers) {
-  const ranked = whyNot(numbers).ranked.map(({ machine }) => machine[0]);
-  const one = state.one || ranked[0] || D.gpus.gpu_id[0];
-  const other = state.other || ranked.find((gpu) => gpu !== one) || D.gpus.gpu_id.find((gpu) => gpu !== one);
-  const historyGpu = state.historyGpu || one;
-  const kinds = [...new Set(D.history.series.filter(([gpu]) => gpu === historyGpu).map(([, kind]) => kind))];
-  const wanted = state.historyKind || state.kind;
-  return { ...state, one, other, historyGpu, historyKind: kinds.includes(wanted) ? wanted : kinds.includes("on_demand") ? "on_demand" : kinds[0] || "on_demand", historyKinds: kinds };
+/** The job of the form. Settings of the address that the form has no field for stay. */
+function askedOfForm() {
+  const asked = { ...state.asked };
+  for (const field of fields()) {
+    const value = field.value.trim();
+    if (field.name !== "tokens") {
+      if (value) asked[field.name] = value; else delete asked[field.name];
+      continue;
+    }
+    for (const name of ["tokens", "examples", "tokens_per_example"]) delete asked[name];
+    const [one, other, ...third] = value.split(/\s*[x\u00d7*]\s+|\s+[x\u00d7*]\s*|(?<=[\dkmb])[x\u00d7*](?=\d)/i);
+    if (other === undefined) {
+      if (value) asked.tokens = value;
+    } else {
+      Object.assign(asked, { examples: one, tokens_per_example: other }, third.length ? { epochs: third[0] } : {});
+    }
+  }
+  return asked;
 }
 
-function showAll() {
-  const numbers = chosen(state);
-  const whole = withDefaults(numbers);
-  fillJob();
-  options(byId("kind"), namesOf(D.answers.kinds), state.kind);
-  options(byId("place"), namesOf(D.answers.places), state.place);
-  options(byId("tier"), namesOf(D.answers.tiers), state.tier);
-  const gpus = D.gpus.gpu_id.map((id, n) => [id, D.gpus.name[n]]);
-  const grouped = [{ group: "With a ranked price", options: gpus.slice(0, D.rented) }, { group: "Others", options: gpus.slice(D.rented) }];
-  options(byId("one"), grouped, whole.one);
-  options(byId("other"), grouped, whole.other);
-  options(byId("history-gpu"), gpus.slice(0, D.rented), whole.historyGpu);
-  options(byId("history-kind"), whole.historyKinds.map((kind) => [kind, kindWords(kind)]), whole.historyKind);
-  options(byId("verdict"), [["all", "All"], ...[...new Set(D.claims.verdict)].sort().map((verdict) => [verdict, verdict])], state.verdict);
-  const found = ranking(numbers);
-  byId("dropped").hidden = !dropped.length;
-  show("dropped", ...dropped);
-  showJob(state);
-  showAnswer(state, found);
-  showRanking(state, found);
-  showWhyNot(state, numbers);
-  whereChanged("compare", [whole.one, whole.other, state.job, state.kind], () => showCompare(whole, numbers));
-  whereChanged("history", [whole.historyGpu, whole.historyKind], () => showHistory(whole));
-  whereChanged("audit", [state.verdict], () => showAudit(state));
-  document.title = found.rows.length ? `${money(found.rows[0].total)}: ${state.job}, gpufare` : `${state.job}, gpufare`;
+/** Show a job; a change of the same field replaces its address, another one adds to the history. */
+let changing = null;
+
+function ask(asked, field = null) {
+  state.asked = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined && value !== null && value !== ""));
+  if (field !== null && field === changing) history.replaceState(null, "", addressOfState());
+  else history.pushState(null, "", addressOfState());
+  changing = field;
+  fillForm();
+  showView();
 }
 
-function change(changes) {
-  Object.assign(state, changes);
-  dropped = [];
-  writeState();
-  showAll();
+/** Answer the job, or tell what is wrong with it, or which command answers it. */
+function answer() {
+  const { asked } = state;
+  current = { asked };
+  byId("refused").hidden = true;
+  try {
+    current.job = jobOf(asked);
+    current.found = ranked(current.job);
+  } catch (error) {
+    if (!(error instanceof Refusal || error instanceof BeyondPage)) throw error;
+    current = { asked };
+    byId("refused").hidden = false;
+    const isBeyond = error instanceof BeyondPage;
+    show("refused", capital(error.message), isBeyond ? "; the command plans any job:" : ".");
+    show("job-text");
+    show("answer-body", isBeyond ? el("div", { class: "card" }, sharesOf(asked), otherLengths(asked, error)) : null);
+  }
+}
+
+/** Buttons that ask for a sequence length that the page has plans for. */
+function otherLengths(asked, { lengths = [] }) {
+  return lengths.length ? el("p", {}, "Or ask this page with sequences of ", lengths.map((length) => {
+    const button = el("button", { type: "button" }, COMMAS.format(length));
+    button.addEventListener("click", () => ask({ ...asked, seq_len: String(length) }));
+    return [button, " "];
+  })) : null;
+}
+
+let later = null;
+
+function showView() {
+  for (const view of Object.keys(VIEWS)) byId(view).hidden = view !== state.view;
+  for (const tab of byId("nav").querySelectorAll("a")) {
+    const view = tab.dataset.view;
+    tab.setAttribute("href", addressOf({ view }));
+    if (view === state.view) tab.setAttribute("aria-current", "page"); else tab.removeAttribute("aria-current");
+  }
+  answer();
+  const { asked, job, found } = current;
+  byId("ranking").hidden = byId("why").hidden = !job;
+  document.title = found?.rows.length && state.view === "job" ? `${money(picksOf(found)[0][1].total)}: ${job.model} ${job.method}, gpufare` : `${VIEWS[state.view]}: gpufare`;
+  if (state.view === "job" && job) {
+    showAnswer(asked, job, found);
+    showRanking(asked, job, found);
+    // Of the slower part, only the last job that is typed is shown.
+    clearTimeout(later);
+    later = setTimeout(() => { showWhyNot(asked, job, found); document.documentElement.setAttribute("data-why", addressOfState()); }, 60);
+  }
+  if (state.view === "prices") showPricesView();
+  if (state.view === "error") whereChanged("error", [], showError);
+  if (state.view === "sources") whereChanged("sources", [], showSources);
+  if (state.view === "audit") {
+    byId("verdict").value = state.verdict ?? "all";
+    showAudit({ verdict: byId("verdict").value || "all" });
+  }
+  if (state.view === "method") showMethod();
+}
+
+function showPricesView() {
+  byId("where").value = state.where ?? "";
+  byId("price").value = state.price ?? "";
+  showPrices(state);
+}
+
+/** Another choice of a view, in the address and on the page. */
+function choose(name, value) {
+  state[name] = value || undefined;
+  if (changing === name) history.replaceState(null, "", addressOfState()); else history.pushState(null, "", addressOfState());
+  changing = name;
 }
 
 function listen() {
-  byId("form").addEventListener("submit", (event) => event.preventDefault());
-  for (const id of ["model", "method", "tokens", "seq"]) byId(id).addEventListener("change", () => change({ job: jobOfForm(id) }));
-  for (const id of ["kind", "place", "tier", "one", "other"]) byId(id).addEventListener("change", () => change({ [id]: byId(id).value }));
-  byId("history-gpu").addEventListener("change", () => change({ historyGpu: byId("history-gpu").value }));
-  byId("history-kind").addEventListener("change", () => change({ historyKind: byId("history-kind").value }));
-  byId("verdict").addEventListener("change", () => change({ verdict: byId("verdict").value }));
-  byId("find").addEventListener("input", () => showWhyNot(state, chosen(state)));
-  addEventListener("hashchange", () => { readState(); showAll(); });
-  // The address has the choices, so that a link within the page must not change it.
+  const form = byId("form");
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", (event) => ask(askedOfForm(), event.target.name));
+  form.addEventListener("change", (event) => { if (event.target.tagName === "SELECT") changing = null; });
+  form.addEventListener("focusout", () => { changing = null; });
+  byId("reset").addEventListener("click", () => ask(Object.fromEntries(["model", "method", "tokens", "examples", "tokens_per_example", "epochs"].map((name) => [name, state.asked[name]]))));
+  byId("example").addEventListener("change", () => {
+    const example = D.examples[Number(byId("example").value)];
+    byId("example").value = "";
+    if (example) ask(example);
+  });
+  byId("where").addEventListener("input", () => { choose("where", byId("where").value.trim()); showPrices(state); });
+  byId("price").addEventListener("change", () => { choose("price", byId("price").value); showPrices(state); });
+  byId("other").addEventListener("change", () => { choose("other", byId("other").value); showPrices(state); });
+  byId("verdict").addEventListener("change", () => { choose("verdict", byId("verdict").value); showAudit(state); });
+  const moved = () => { readState(); changing = null; fillForm(); showView(); };
+  addEventListener("popstate", moved);
   document.addEventListener("click", (event) => {
-    const inside = event.target.closest("a[data-stay]");
-    if (!inside) return;
+    const inside = event.target.closest("a[href^='#']");
+    if (!inside || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
+    if (inside.dataset.stay === undefined) {
+      history.pushState(null, "", inside.getAttribute("href"));
+      moved();
+      scrollTo(0, 0);
+      return;
+    }
     const section = byId(inside.getAttribute("href").slice(1));
     section.scrollIntoView();
-    section.setAttribute("tabindex", "-1");
     section.focus({ preventScroll: true });
   });
 }
 
+/** The choices of the form: models, methods, kinds, places. */
+function fillChoices() {
+  const planned = new Set(D.recipes.model);
+  byId("models").append(...D.models.filter(({ model }) => planned.has(model)).map(({ model, title }) => el("option", { value: model, label: title })));
+  byId("lengths").append(...[...new Set(D.recipes.seq_len)].sort((a, b) => a - b).map((length) => el("option", { value: String(length) })));
+  const placed = [...new Set(D.rentals.map((r) => r.country).filter(Boolean))].map((code) => [code, countryName(code)]).sort((a, b) => a[1].localeCompare(b[1]));
+  byId("places").append(...[["eu", "European Union"], ["europe", "Europe"], ["north_america", "North America"], ["asia", "Asia"], ...placed].map(([value, label]) => el("option", { value, label })));
+  byId("providers").append(...[...new Set(D.rentals.map((r) => r.provider))].sort().map((name) => el("option", { value: name })));
+  byId("cards").append(...D.gpus.gpu_id.filter((_, at) => D.gpus.is_rented[at]).map((id) => el("option", { value: id })));
+  options(byId("price"), [["", "any"], ...KINDS.map((kind) => [kind, kindWords(kind)])], "");
+  options(byId("verdict"), [["all", "All"], ...[...new Set(D.claims.verdict)].sort().map((verdict) => [verdict, verdict])], "all");
+  const scenarios = rowsOf(D.scenarios);
+  D.examples = scenarios.map(({ title, note, ...asked }) => Object.fromEntries(Object.entries(asked).filter(([name, value]) => value !== null && !(name === "tokens" && asked.examples !== null) && !(name === "epochs" && value === 1)).map(([name, value]) => [name, String(value)])));
+  options(byId("example"), [["", "choose one"], ...scenarios.map(({ title }, n) => [String(n), title])], "");
+}
+
+/** The page's answer for scripts: the rows of a job, by the command's settings. Throws with what is wrong with the job. */
+globalThis.gpufare = {
+  ask(asked) {
+    const job = jobOf(asked);
+    return ranked(job).rows.map((c) => ({
+      rank: c.rank, gpu_id: c.rental.gpu_id, gpu_count: c.rental.gpu_count, node_count: c.rental.node_count, provider: c.rental.provider,
+      source: c.rental.source, price_kind: c.rental.price_kind, term_days: c.rental.term_days, tier: c.rental.tier, country: c.rental.country,
+      region: c.rental.region, total_usd: c.total / 10000, total_usd_low: fastCost(job, c).total / 10000, total_usd_high: c.slow.total / 10000,
+      hours: c.hours, usd_per_hour: c.price.hourlyUsd, fit: c.plan.fit / 1000, tokens_per_second: c.plan.tokensPerSecond,
+      evidence: c.plan.band.evidence, price_day: c.rental.price_day, source_url: c.rental.source_url,
+      pick: c.pick.length ? c.pick : null, cautions: cautionCodes(job, c),
+    }));
+  },
+};
+
 async function start() {
   try {
     await unpack();
+    fillChoices();
     readState();
     byId("main").hidden = false;
-    show("nav", SECTIONS.map((id) => el("li", {}, el("a", { href: `#${id}`, "data-stay": true }, byId(id).querySelector("h2").textContent))));
+    show("nav", Object.entries(VIEWS).map(([view, title]) => el("li", {}, el("a", { href: "#", "data-view": view }, title))));
     listen();
     showPublished();
-    showAll();
-    showError();
-    showSources();
-    showMethod();
+    fillForm();
+    showView();
     document.documentElement.setAttribute("data-ready", "");
   } catch (error) {
     byId("failed").hidden = false;

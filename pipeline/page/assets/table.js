@@ -1,0 +1,107 @@
+"use strict";
+// Tables that sort, filter, choose their columns and go to a CSV file. Columns: {name, title, n: numbers, head: names the
+// row, value: of a row, for sorting and CSV, show: of a row, where the cell is not the value, hidden: not shown at first}.
+
+const SHORT = 25;
+
+/** How each table of the page is looked at: {sort, down, find, columns, every}. */
+const looks = {};
+
+const lookOf = (name) => (looks[name] ??= { sort: null, down: false, find: "", columns: null, every: false });
+
+const shownColumns = (name, columns) => columns.filter((c) => (lookOf(name).columns ? lookOf(name).columns.includes(c.name) : !c.hidden));
+
+const textOf = (value) => (value === null || value === undefined ? "" : String(value));
+
+/** The rows that a table shows: those with every word that is looked for, in the order asked for. */
+function lookedFor(name, columns, rows) {
+  const { find, sort, down } = lookOf(name);
+  const wanted = find.toLowerCase().split(/[\s,]+/).filter(Boolean);
+  const found = wanted.length
+    ? rows.filter((row) => { const text = columns.map((c) => textOf(c.text ? c.text(row) : c.value(row))).join(" ").toLowerCase(); return wanted.every((word) => text.includes(word)); })
+    : [...rows];
+  const column = columns.find((c) => c.name === sort);
+  if (!column) return found;
+  const compare = (a, b) => {
+    const [one, other] = [column.value(a), column.value(b)];
+    // What is not known comes last, either way.
+    if (one === null || one === undefined || one === "") return other === null || other === undefined || other === "" ? 0 : 1;
+    if (other === null || other === undefined || other === "") return -1;
+    const order = typeof one === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
+    return down ? -order : order;
+  };
+  return found.sort(compare);
+}
+
+/** A cell of a CSV file; text that a spreadsheet would run as a formula begins with an apostrophe. */
+function csvCell(value) {
+  if (typeof value === "number") return String(value);
+  const text = textOf(value);
+  const safe = /^[\s\p{Cf}]*[=+\-@]/u.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+function csvOf(columns, rows) {
+  const lines = [columns.map((c) => csvCell(c.name)), ...rows.map((row) => columns.map((c) => csvCell(c.value(row))))];
+  return `\ufeff${lines.map((line) => line.join(",")).join("\r\n")}\r\n`;
+}
+
+/** Hand a text to the reader as a file. */
+function download(file, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  el("a", { href: address, download: file }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+
+/** Fill a place with a table. `changed` is told when the reader looks at it in another way. */
+function fillTable(place, name, caption, columns, rows, changed, rowClass = () => null) {
+  const look = lookOf(name);
+  const body = el("div", {});
+  const refill = () => {
+    const shown = shownColumns(name, columns);
+    const found = lookedFor(name, columns, rows);
+    const some = look.every ? found : found.slice(0, SHORT);
+    const heads = shown.map((c) => {
+      const sorted = look.sort === c.name;
+      const button = el("button", { type: "button", class: "sort" }, c.title, el("span", { "aria-hidden": "true" }, sorted ? (look.down ? " \u2193" : " \u2191") : ""));
+      button.addEventListener("click", () => {
+        Object.assign(look, sorted && look.down !== Boolean(c.n && c.best) ? { sort: null, down: false } : { sort: c.name, down: sorted ? !look.down : false });
+        changed();
+        refill();
+        body.querySelector(`th.${c.name} button`)?.focus();
+      });
+      return el("th", { scope: "col", class: classes(c.n && "n", c.name), "aria-sort": sorted ? (look.down ? "descending" : "ascending") : null }, button);
+    });
+    const lines = some.map((row) => el("tr", { class: rowClass(row) }, shown.map((c) => {
+      const cell = c.show ? c.show(row) : textOf(c.value(row));
+      return el(c.head ? "th" : "td", { scope: c.head ? "row" : null, class: classes(c.n && "n", c.name, c.long && "long"), "data-title": c.title }, cell);
+    })));
+    const more = found.length > some.length && el("button", { type: "button", class: "more" }, `Show all ${COMMAS.format(found.length)}`);
+    if (more) more.addEventListener("click", () => { look.every = true; refill(); body.querySelector("caption").focus?.(); });
+    const made = el("table", { class: "grid" }, el("caption", {}, caption, found.length < rows.length ? ` ${COMMAS.format(found.length)} of ${COMMAS.format(rows.length)} found.` : ""), el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines));
+    body.replaceChildren(el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": caption }, made), ...(more ? [el("p", {}, more)] : []));
+  };
+  refill();
+  place.replaceChildren(toolsOf(name, columns, rows, refill, changed), body);
+}
+
+/** The controls above a table: find, columns, CSV. */
+function toolsOf(name, columns, rows, refill, changed) {
+  const look = lookOf(name);
+  const find = el("input", { type: "search", spellcheck: "false", value: look.find });
+  find.addEventListener("input", () => { look.find = find.value; changed(); refill(); });
+  const boxes = columns.map((c) => {
+    const box = el("input", { type: "checkbox", checked: shownColumns(name, columns).includes(c) });
+    box.addEventListener("change", () => {
+      const on = new Set(shownColumns(name, columns).map((each) => each.name));
+      if (box.checked) on.add(c.name); else on.delete(c.name);
+      look.columns = columns.map((each) => each.name).filter((each) => on.has(each));
+      changed();
+      refill();
+    });
+    return el("label", { class: "check" }, box, c.title);
+  });
+  const csv = el("button", { type: "button" }, "CSV");
+  csv.addEventListener("click", () => download(`gpufare-${name}.csv`, csvOf(shownColumns(name, columns), lookedFor(name, columns, rows))));
+  return el("div", { class: "controls" }, el("label", {}, "Find ", find), el("details", { class: "chooser" }, el("summary", {}, "Columns"), el("div", { class: "boxes" }, boxes)), csv);
+}
