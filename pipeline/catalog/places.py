@@ -83,6 +83,11 @@ def regions() -> tuple[Region, ...]:
     return tuple(sorted(catalog_table("regions.csv", Region), key=lambda row: row.source == ""))
 
 
+def regions_of(source: str) -> list[str]:
+    """Return the regions of a source that regions.csv has by name, not by a pattern. Raises CatalogError."""
+    return [row.region for row in regions() if row.source == source and not set("*<") & set(row.region)]
+
+
 @cache
 def _countries() -> Mapping[str, Place]:
     """Return each country's place, keyed by its code and by each of its names, in lower case."""
