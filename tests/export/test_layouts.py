@@ -16,6 +16,8 @@ from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
 from tests.export.conftest import package_of, rows_of
 
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "export.md"
+
 GPUS = [("h100-sxm-80gb", "nvidia", 80), ("gh200-96gb", "nvidia", 96), ("unheard-of", "nvidia", 24)]
 OFFERS = [
     # source, label, instance type, GPU, count, kind, region, vCPUs, GiB, disk, USD, why it is not ranked
@@ -114,6 +116,7 @@ def test_every_sample_offer_is_written_or_skipped_with_a_reason(sample_home: Hom
         ((offers,),) = ask(connection, "SELECT count(*) FROM offers_latest").rows
         gpus = {gpu for (gpu,) in ask(connection, "SELECT gpu_id FROM gpus").rows}
         sources = {source for (source,) in ask(connection, "SELECT source FROM sources").rows}
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
     for tool in ("skypilot", "gpuhunt"):
         folder = tmp_path / tool
         answer = gpufare("export", str(folder), "--for", tool, home=sample_home)
@@ -121,6 +124,9 @@ def test_every_sample_offer_is_written_or_skipped_with_a_reason(sample_home: Hom
         left = rows_of(folder / LEFT_OUT)
         assert int(answer.stdout.split()[0]) + len(left) == offers
         assert f"; {len(left)} offers are omitted" in answer.stdout
+        listed, prices, machines = (int(answer.stdout.split()[at]) for at in (0, 4, 7))
+        said = f"{listed} of {offers} offers are listed, as {prices:,} prices of {machines} machines"
+        assert said in page
         assert all(row["reasons"] for row in left)
         assert clouds(tool).keys() <= sources
     names = catalog_table("consumers/accelerator_names.csv", Accelerator)
