@@ -34,8 +34,11 @@ LACKS = {
     "region": "no region",
     "vcpus": "no vCPUs",
     "ram_gib": "no memory",
+    "zone": "no zone",
 }
-"""Columns that other catalogues require but some offers lack."""
+"""Columns that other catalogues require but some offers lack; ``zone`` only where the tool lists zones."""
+
+UNSETTLED = "several machines or none fit"
 
 LEFT_OUT = "left_out.csv"
 
@@ -53,9 +56,9 @@ def no_files(folder: Path) -> Sequence[tuple[str, str]]:
     return ()
 
 
-def unchanged(machine: Offer) -> dict[str, Any]:
-    """Return a machine as its source names it."""
-    return dict(machine)
+def unchanged(machine: Offer) -> Iterator[dict[str, Any]]:
+    """Yield a machine as its source names it."""
+    yield dict(machine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,9 @@ class Layout:
     ``file`` is the path of the file with a cloud's machines; the path contains {cloud}. Clouds in
     ``always_written`` get a file even without machines, and those in ``cloud_columns`` get further columns.
     With ``row_per_price``, on-demand and spot prices have separate rows with ``price`` and ``is_spot``.
-    ``refusal`` is a tool's own reason to leave an offer out, or None; ``named`` gives a machine the tool's
-    name, region and size where they are not the source's. ``further_files`` writes more files beside those of
+    ``refusal`` is a tool's own reason to leave an offer out, or None; ``named`` yields a machine with
+    the tool's name, region and size where they are not the source's, once for each ``zone`` if the tool lists
+    zones. ``further_files`` writes more files beside those of
     the clouds, and returns their paths with descriptions.
     """
 
@@ -79,7 +83,7 @@ class Layout:
     cloud_columns: Mapping[str, Columns] = field(default_factory=dict)
     row_per_price: bool = False
     refusal: Callable[[Offer], str | None] = lambda offer: None
-    named: Callable[[Offer], dict[str, Any]] = unchanged
+    named: Callable[[Offer], Iterator[dict[str, Any]]] = unchanged
     further_files: Callable[[Path], Sequence[tuple[str, str]]] = no_files
 
     def rows(self, machine: Machine) -> Iterator[Mapping[str, Any]]:
@@ -148,11 +152,13 @@ class _Listed:
 
     def add(self, offer: Offer) -> None:
         """List an offer's machines, or else the offer with the ``reasons``."""
-        machines = [
-            self._layout.named(machine) for machine in machines_of(offer, self._layout.tool, self._stated)
+        found = machines_of(offer, self._layout.tool, self._stated)
+        machines = [named for machine in found for named in self._layout.named(machine)]
+        lacks = [
+            [text for column, text in LACKS.items() if machine.get(column, "") is None]
+            for machine in machines
         ]
-        lacks = [[text for column, text in LACKS.items() if machine[column] is None] for machine in machines]
-        reasons = min(lacks, key=len, default=[]) + _refusals(offer, self._layout)
+        reasons = min(lacks, key=len, default=[UNSETTLED]) + _refusals(offer, self._layout)
         if not reasons:
             whole = [machine for machine, lacking in zip(machines, lacks, strict=True) if not lacking]
             refused = [self._add(machine) for machine in whole]

@@ -4,11 +4,11 @@ The columns are those that SkyPilot 0.14.1 reads (sky/catalog/common.py). Google
 because its catalogue prices accelerators and hosts separately, which no offer does.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from pipeline.catalog.places import place_of
+from pipeline.catalog.places import place_of, zones_of
 from pipeline.export.forms import Offer
 from pipeline.export.machines import Layout, Machine, decimal
 from pipeline.export.tools import accelerator
@@ -29,10 +29,16 @@ def _refusal(offer: Offer) -> str | None:
     return None
 
 
-def _named(machine: Offer) -> dict[str, Any]:
-    """Return a machine with the name by which SkyPilot rents it."""
+def _named(machine: Offer) -> Iterator[dict[str, Any]]:
+    """Yield a machine with the name by which SkyPilot rents it; at AWS, once for each zone."""
     rename = _NAMES.get(machine["source"])
-    return {**machine, **(rename(machine) if rename and machine["gpu_id"] else {})}
+    named = {**machine, **(rename(machine) if rename and machine["gpu_id"] else {})}
+    if machine["source"] != "aws" or machine["region"] is None:
+        yield named
+        return
+    zones: Sequence[str | None] = zones_of("aws", machine["region"]) or [None]
+    for zone in zones:
+        yield {**named, "zone": zone}
 
 
 def _on_cudo(machine: Offer) -> dict[str, Any]:
@@ -106,7 +112,8 @@ SKYPILOT = Layout(
         "SpotPrice": ("number", "Spot, in US dollars per hour.", lambda row: decimal(row["spot"])),
     },
     cloud_columns={
-        "runpod": {"AvailabilityZone": ("string", "RunPod's name of the data centre.", itemgetter("zone"))}
+        "aws": {"AvailabilityZone": ("string", "AWS's id of the zone.", itemgetter("zone"))},
+        "runpod": {"AvailabilityZone": ("string", "RunPod's name of the data centre.", itemgetter("zone"))},
     },
     refusal=_refusal,
     named=_named,

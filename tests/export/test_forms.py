@@ -108,12 +108,18 @@ def test_the_size_of_a_machine_may_stand_in_another_offer() -> None:
             offer("vast", "rtx-6000-ada", raw_label="RTX 6000Ada", gpu_count=2.0, vcpus=48.0, ram_gib=100.0),
             {"instance_type": "2x-RTX_6000Ada-32-65536", "vcpus": 32.0, "ram_gib": 64.0},
         ),
-        (offer("aws", "l40s", instance_type="g6e.xlarge"), {"instance_type": "g6e.xlarge"}),
+        (offer("azure", "a10", instance_type="Standard_NV36ads_A10_v5"), {"vcpus": None}),
     ],
 )
 def test_skypilots_name(machine: dict[str, Any], expected: dict[str, Any]) -> None:
-    named = SKYPILOT.named(machine)
+    (named,) = SKYPILOT.named(machine)
     assert {column: named[column] for column in expected} == expected
+
+
+def test_skypilot_lists_a_machine_of_aws_in_each_zone() -> None:
+    machine = offer("aws", "l40s", instance_type="g6e.xlarge", region="us-east-2")
+    assert [each["zone"] for each in SKYPILOT.named(machine)] == ["use2-az1", "use2-az2", "use2-az3"]
+    assert [each["zone"] for each in SKYPILOT.named(machine | {"region": "somewhere-1"})] == [None]
 
 
 def test_every_pod_of_the_catalogue_has_the_name_that_skypilot_gives_it_at_runpod() -> None:

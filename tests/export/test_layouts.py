@@ -18,7 +18,12 @@ from tests.export.conftest import package_of, rows_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "export.md"
 
-GPUS = [("h100-sxm-80gb", "nvidia", 80), ("gh200-96gb", "nvidia", 96), ("unheard-of", "nvidia", 24)]
+GPUS = [
+    ("h100-sxm-80gb", "nvidia", 80),
+    ("gh200-96gb", "nvidia", 96),
+    ("v100-sxm-16gb", "nvidia", 16),
+    ("unheard-of", "nvidia", 24),
+]
 OFFERS = [
     # source, label, instance type, GPU, count, kind, region, vCPUs, GiB, disk, USD, why it is not ranked
     ("verda", "H100", "1H100", "h100-sxm-80gb", 1, "on_demand", "FIN-01", 32.0, 185.5, 500, "2.10", None),
@@ -27,12 +32,14 @@ OFFERS = [
     ("verda", "H100", "1H100", "h100-sxm-80gb", 2, "on_demand", "FIN-02", 32.0, 185.5, 500, "4.20", None),
     ("verda", "GH", "=1GH", "gh200-96gb", 1, "spot", "FIN-01", 64.0, 400.0, None, "1.50", None),
     ("verda", "H100", "odd", "h100-sxm-80gb", 1, "spot", "FIN-01", 1.0, 2.0, None, "9.00", "stale"),
+    ("lambda", "V100", None, "v100-sxm-16gb", 8, "on_demand", "us-south-1", None, 9.0, None, "6.00", None),
     ("civo", "H100", None, "unheard-of", 1, "reserved", None, None, None, None, "3.00", None),
 ]  # fmt: skip
 LEFT = {
     "1H100 FIN-01 on_demand": "more expensive than the same machine in the same region",
     "1H100 FIN-02 on_demand": "another size than elsewhere under the same name",
     "odd FIN-01 spot": "not ranked: stale",
+    " us-south-1 on_demand": "several machines or none fit",
     "  reserved": (
         "no name of the machine; no region; no vCPUs; no memory; {tool} has no such provider; "
         "{tool} has no prices that are reserved; {tool} has no name for its GPU"
@@ -56,7 +63,7 @@ def made_up(folder: Path, tool: str) -> list[str]:
 def test_skypilots_files_have_these_cells_and_the_rest_a_reason(tmp_path: Path) -> None:
     lines = made_up(tmp_path / "out", "skypilot")
     assert lines[0] == (
-        "3 offers listed as 3 prices of 2 machines, by region; 4 offers are omitted (left_out.csv has each):"
+        "3 offers listed as 3 prices of 2 machines, by region; 5 offers are omitted (left_out.csv has each):"
     )
     assert "  1 x no region" in lines
     first, second = rows_of(tmp_path / "out" / "verda" / "vms.csv")

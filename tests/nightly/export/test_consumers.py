@@ -46,6 +46,13 @@ print(json.dumps({
 }))
 """
 
+ZONES = """
+import json
+from sky.catalog import aws_catalog
+regions = aws_catalog.get_region_zones_for_instance_type("p5.48xlarge", use_spot=False)
+print(json.dumps({region.name: [zone.name for zone in region.zones] for region in regions}))
+"""
+
 GPUHUNT = """
 import json, os, sys
 from pathlib import Path
@@ -177,6 +184,17 @@ def test_skypilot_reads_its_catalogue(sample_home: Home, consumers: Path, tmp_pa
         if row.gpu_id
     }
     assert answer["pods"].items() <= pods.items()
+
+
+def test_skypilot_knows_the_zones_of_an_account_at_aws(
+    sample_home: Home, consumers: Path, tmp_path: Path
+) -> None:
+    """With an account, SkyPilot joins its names of the zones, as here, by their ids."""
+    folder = tmp_path / ".sky" / "catalogs" / "v8"
+    laid_out(sample_home, folder, "skypilot")
+    names = "AvailabilityZone,AvailabilityZoneName\nuse1-az4,us-east-1a\nuse1-az6,us-east-1b\n"
+    (folder / "aws" / "az_mappings-account.csv").write_text(names, encoding="utf-8")
+    assert ask_tool(consumers, ZONES, home=tmp_path) == {"us-east-1": ["us-east-1a", "us-east-1b"]}
 
 
 def test_gpuhunt_reads_its_catalogue(sample_home: Home, consumers: Path, tmp_path: Path) -> None:
