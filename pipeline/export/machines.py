@@ -24,8 +24,9 @@ OFFERS = """
         o.not_ranked_reason, g.vendor, g.memory_gb
     FROM main.offers_latest AS o
     LEFT JOIN main.gpus AS g USING (gpu_id)
-    ORDER BY o.source, o.instance_type, o.region, o.usd_per_hour, o.raw_label, o.price_kind
+    ORDER BY o.usd_per_hour / o.gpu_count, o.source, o.instance_type, o.region, o.raw_label, o.price_kind
 """
+"""Cheapest first, so that the first offer of a machine is its lowest price."""
 
 PRICE_KINDS = ("on_demand", "spot")
 
@@ -68,10 +69,10 @@ class Layout:
     ``file`` is the path of the file with a cloud's machines; the path contains {cloud}. Clouds in
     ``always_written`` get a file even without machines, and those in ``cloud_columns`` get further columns.
     With ``row_per_price``, on-demand and spot prices have separate rows with ``price`` and ``is_spot``.
-    ``refusal`` is a tool's own reason to leave an offer out, or None; ``named`` yields a machine with
-    the tool's name, region and size where they are not the source's, once for each ``zone`` if the tool lists
-    zones. ``further_files`` writes more files beside those of
-    the clouds, and returns their paths with descriptions.
+    ``refusal`` is a tool's own reason to leave an offer out, or None; ``named`` yields a machine with the
+    tool's name, region and size where they are not the source's, once for each ``zone`` if the tool lists
+    zones. ``further_files`` writes more files beside those of the clouds, and returns their paths with
+    descriptions.
     """
 
     tool: str
@@ -123,13 +124,12 @@ def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout:
     """
     listed = _list(connection, layout)
     by_cloud: dict[str, list[Mapping[str, Any]]] = {cloud: [] for cloud in layout.always_written}
-    for machine in listed.machines.values():
+    for key in sorted(listed.machines):
+        machine = listed.machines[key]
         by_cloud.setdefault(machine["cloud"], []).extend(layout.rows(machine))
     with replaced(folder) as new:
-        omitted = _write(
-            new, LEFT_OUT, "Offers that the tool cannot list.", LEFT_OUT_COLUMNS, listed.left_out
-        )
-        resources = [omitted]
+        left_out = sorted(listed.left_out, key=_place_in_list)
+        resources = [_write(new, LEFT_OUT, "Offers that the tool cannot list.", LEFT_OUT_COLUMNS, left_out)]
         for cloud, rows in by_cloud.items():
             file = layout.file.format(cloud=cloud)
             columns = {**layout.columns, **layout.cloud_columns.get(cloud, {})}
@@ -140,11 +140,16 @@ def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout:
     return listed.summary()
 
 
+def _place_in_list(offer: Offer) -> tuple[str, ...]:
+    columns = ("source", "instance_type", "raw_label", "region", "price_kind")
+    return tuple(offer[column] or "" for column in columns)
+
+
 class _Listed:
     """Machines by source, tool's name, region and zone, and the offers that none of them is from."""
 
     def __init__(self, layout: Layout, stated: Stated) -> None:
-        self.machines: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self.machines: dict[tuple[str, ...], dict[str, Any]] = {}
         self.left_out: list[dict[str, Any]] = []
         self._layout, self._stated = layout, stated
         self._offers = 0
@@ -175,7 +180,7 @@ class _Listed:
         if self._size_of.setdefault(name, size) != size:
             return "another size than elsewhere under the same name"
         listed = self.machines.setdefault(
-            (*name, machine["region"], machine.get("zone")), self._with_names(machine)
+            (*name, machine["region"], machine.get("zone", "")), self._with_names(machine)
         )
         if listed[machine["price_kind"]] is not None:
             return "more expensive than the same machine in the same region"
