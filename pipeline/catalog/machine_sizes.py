@@ -1,7 +1,8 @@
-"""Numbers of GPUs per machine, for sources whose prices do not state them: catalog/machine_sizes.csv.
+"""What sources' prices leave out about their machines.
 
-One row per source, card and tier. A row without a card applies to every card of the source, and a row
-without a tier to every tier, unless there is a more specific row.
+catalog/machine_sizes.csv has the numbers of GPUs per machine: one row per source, card and tier. A row
+without a card applies to every card of the source, and a row without a tier to every tier, unless there is a
+more specific row. catalog/machines.csv has the machines themselves: their names, vCPUs, memory and regions.
 """
 
 from collections import Counter
@@ -51,6 +52,40 @@ class MachineSize(BaseModel):
         if self.max_nodes is not None and self.node_network_gbps is None:
             raise ValueError("max_nodes needs node_network_gbps: jobs need a known network")
         return self
+
+
+class NamedMachine(BaseModel):
+    """One row of machines.csv: a machine by its source's name.
+
+    Without a card, the row adds its vCPUs and memory to offers that state the name. With a card, it also
+    names the machine of offers that state only the card; without ``gpu_count``, the machine has any number of
+    GPUs that the source rents, and vCPUs and memory are per GPU. ``regions`` are all regions that have the
+    machine, and are empty if not known.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    instance_type: str
+    gpu_id: str | None = None
+    tier: str | None = None
+    gpu_count: PositiveInt | None = None
+    vcpus: PositiveFloat | None = None
+    ram_gib: PositiveFloat | None = None
+    regions: Annotated[tuple[str, ...], BeforeValidator(lambda text: text.split(";"))] = ()
+    evidence_url: str
+    read_on: date
+    note: str | None = None
+
+
+@cache
+def named_machines(source: str) -> Sequence[NamedMachine]:
+    """Return a source's rows of machines.csv. Raises CatalogError naming the file, line and problem."""
+    rows = catalog_table("machines.csv", NamedMachine)
+    twice = [key for key, times in Counter((r.source, r.instance_type) for r in rows).items() if times > 1]
+    if twice:
+        raise CatalogError(f"catalog/machines.csv has two rows for {' '.join(twice[0])}")
+    return [row for row in rows if row.source == source]
 
 
 @cache

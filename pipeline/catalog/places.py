@@ -1,11 +1,12 @@
-"""Countries and continents of the sources' regions: catalog/regions.csv and countries.csv."""
+"""Countries and continents of the sources' regions: catalog/regions.csv, zones.csv and countries.csv."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from typing import Annotated
 
-from pydantic import BaseModel, model_validator
+from pydantic import BaseModel, BeforeValidator, model_validator
 
 from pipeline.catalog.tables import catalog_rows, catalog_table
 from pipeline.contracts.offer import Continent
@@ -81,6 +82,26 @@ def _place_of_region(source: str, region: str) -> Place | None:
 def regions() -> tuple[Region, ...]:
     """Return the rows of regions.csv, with the rows for any source last. Raises CatalogError."""
     return tuple(sorted(catalog_table("regions.csv", Region), key=lambda row: row.source == ""))
+
+
+class Zones(BaseModel):
+    """A row of zones.csv: the ids of a region's availability zones."""
+
+    source: str
+    region: str
+    zones: Annotated[tuple[str, ...], BeforeValidator(lambda text: text.split(";"))]
+
+
+@cache
+def zones_of(source: str, region: str) -> Sequence[str]:
+    """Return the ids of a region's availability zones; empty if not known. Raises CatalogError."""
+    rows = catalog_table("zones.csv", Zones)
+    return next((row.zones for row in rows if (row.source, row.region) == (source, region)), ())
+
+
+def regions_of(source: str) -> list[str]:
+    """Return the regions of a source that regions.csv has by name, not by a pattern. Raises CatalogError."""
+    return [row.region for row in regions() if row.source == source and not set("*<") & set(row.region)]
 
 
 @cache

@@ -3,28 +3,30 @@
 import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from pipeline.catalog.tables import catalog_rows
 from pipeline.export.cells import safe_text
 from pipeline.export.folder import replaced
+from pipeline.export.forms import Offer, Stated, machines_of
 from pipeline.export.package import resource, write_descriptor
+from pipeline.export.tools import accelerator, clouds
 from pipeline.warehouse.query import ask
 
 OFFERS = """
     SELECT
-        o.source, o.raw_label, o.instance_type, o.gpu_id, o.gpu_count, o.price_kind, o.region, o.vcpus,
-        o.ram_gib, o.local_disk_gb, o.usd_per_hour, o.not_ranked_reason, g.vendor, g.memory_gb
+        o.source, o.raw_label, o.instance_type, o.gpu_id, o.gpu_count, o.gpu_counts, o.size_evidence,
+        o.price_kind, o.region, o.tier, o.vcpus, o.ram_gib, o.local_disk_gb, o.usd_per_hour,
+        o.not_ranked_reason, g.vendor, g.memory_gb
     FROM main.offers_latest AS o
     LEFT JOIN main.gpus AS g USING (gpu_id)
-    ORDER BY o.source, o.instance_type, o.region, o.usd_per_hour, o.raw_label, o.price_kind
+    ORDER BY o.usd_per_hour / o.gpu_count, o.source, o.instance_type, o.region, o.raw_label, o.price_kind
 """
+"""Cheapest first, so that the first offer of a machine is its lowest price."""
 
 PRICE_KINDS = ("on_demand", "spot")
 
@@ -33,18 +35,31 @@ LACKS = {
     "region": "no region",
     "vcpus": "no vCPUs",
     "ram_gib": "no memory",
+    "zone": "no zone",
 }
-"""Columns that other catalogues require but some offers lack."""
+"""Columns that other catalogues require but some offers lack; ``zone`` only where the tool lists zones."""
+
+UNSETTLED = "several machines or none fit"
 
 LEFT_OUT = "left_out.csv"
 
 Machine = Mapping[str, Any]
-"""A machine in a region: its first offer, the tool's names for its ``cloud`` and ``accelerator``, and its
-``on_demand`` and ``spot`` prices in USD per hour of the whole machine (None if not offered). ``memory_gb``
-is per GPU."""
+"""A machine in a region: its first offer, the tool's names for itself, its ``cloud`` and its ``accelerator``,
+and its ``on_demand`` and ``spot`` prices in USD per hour of the whole machine (None if not offered).
+``memory_gb`` is per GPU."""
 
 Columns = Mapping[str, tuple[str, str, Callable[[Mapping[str, Any]], Any]]]
 """The columns of a file, by name: the type, the description, and a function from a row to a value."""
+
+
+def no_files(folder: Path) -> Sequence[tuple[str, str]]:
+    """Write nothing."""
+    return ()
+
+
+def unchanged(machine: Offer) -> Iterator[dict[str, Any]]:
+    """Yield a machine as its source names it."""
+    yield dict(machine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +67,12 @@ class Layout:
     """A tool's catalogue and its columns.
 
     ``file`` is the path of the file with a cloud's machines; the path contains {cloud}. Clouds in
-    ``always_written`` get a file even without machines. With ``row_per_price``, on-demand and spot prices
-    have separate rows with ``price`` and ``is_spot``.
+    ``always_written`` get a file even without machines, and those in ``cloud_columns`` get further columns.
+    With ``row_per_price``, on-demand and spot prices have separate rows with ``price`` and ``is_spot``.
+    ``refusal`` is a tool's own reason to leave an offer out, or None; ``named`` yields a machine with the
+    tool's name, region and size where they are not the source's, once for each ``zone`` if the tool lists
+    zones. ``further_files`` writes more files beside those of the clouds, and returns their paths with
+    descriptions.
     """
 
     tool: str
@@ -62,7 +81,11 @@ class Layout:
     file: str
     columns: Columns
     always_written: Sequence[str] = ()
+    cloud_columns: Mapping[str, Columns] = field(default_factory=dict)
     row_per_price: bool = False
+    refusal: Callable[[Offer], str | None] = lambda offer: None
+    named: Callable[[Offer], Iterator[dict[str, Any]]] = unchanged
+    further_files: Callable[[Path], Sequence[tuple[str, str]]] = no_files
 
     def rows(self, machine: Machine) -> Iterator[Mapping[str, Any]]:
         """Yield the rows that the catalogue contains for a machine."""
@@ -94,86 +117,122 @@ LEFT_OUT_COLUMNS: Columns = {
 }
 
 
-def clouds(tool: str) -> dict[str, str]:
-    """Return a tool's names for the sources that it can list."""
-    return _tool_names(tool, "clouds.csv", "source", "name")
-
-
-def accelerators(tool: str) -> dict[str, str]:
-    """Return a tool's names for GPUs."""
-    return _tool_names(tool, "accelerator_names.csv", "gpu_id", "name")
-
-
-@cache
-def _tool_names(tool: str, file: str, key: str, column: str) -> dict[str, str]:
-    rows = catalog_rows(f"consumers/{file}")
-    return {row[key]: row[column] for row in rows if row["tool"] == tool and row[column]}
-
-
 def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout: Layout) -> list[str]:
     """Write a file of machines for each cloud, a file of the omitted offers, and the descriptor.
 
-    Return a summary, as lines. Raises ExportError and QueryError.
+    Return a summary, as lines. Raises ExportError, QueryError and CatalogError.
     """
-    machines, left_out = _split(connection, layout.tool)
+    listed = _list(connection, layout)
     by_cloud: dict[str, list[Mapping[str, Any]]] = {cloud: [] for cloud in layout.always_written}
-    for machine in machines:
+    for key in sorted(listed.machines):
+        machine = listed.machines[key]
         by_cloud.setdefault(machine["cloud"], []).extend(layout.rows(machine))
     with replaced(folder) as new:
+        left_out = sorted(listed.left_out, key=_place_in_list)
         resources = [_write(new, LEFT_OUT, "Offers that the tool cannot list.", LEFT_OUT_COLUMNS, left_out)]
         for cloud, rows in by_cloud.items():
             file = layout.file.format(cloud=cloud)
-            resources.append(_write(new, file, layout.description, layout.columns, rows))
-        write_descriptor(new, layout.title, resources, {machine["source"] for machine in machines})
-    prices = sum(machine[kind] is not None for machine in machines for kind in PRICE_KINDS)
-    counts = Counter(reason for offer in left_out for reason in offer["reasons"])
-    return [
-        f"{prices} prices of {len(machines)} machines; {len(left_out)} offers are omitted "
-        f"({LEFT_OUT} has each):",
-        *(f"  {count} x {reason}" for reason, count in counts.most_common()),
-    ]
+            columns = {**layout.columns, **layout.cloud_columns.get(cloud, {})}
+            resources.append(_write(new, file, layout.description, columns, rows))
+        resources += [resource(new / path, new, text) for path, text in layout.further_files(new)]
+        sources = {machine["source"] for machine in listed.machines.values()}
+        write_descriptor(new, layout.title, resources, sources)
+    return listed.summary()
 
 
-def _split(connection: duckdb.DuckDBPyConnection, tool: str) -> tuple[list[Machine], list[dict[str, Any]]]:
-    """Return the newest ranked offers as machines for a tool, and the other offers with their ``reasons``."""
-    machines: dict[tuple[str, str, str], dict[str, Any]] = {}
-    left_out: list[dict[str, Any]] = []
-    sizes: dict[tuple[str, str], tuple[Any, ...]] = {}
-    for offer in ask(connection, OFFERS).dicts():
-        name = (offer["source"], offer["instance_type"])
-        size = (offer["gpu_id"], offer["gpu_count"], offer["vcpus"], offer["ram_gib"])
-        reasons = _reasons(offer, tool)
-        if not reasons and sizes.setdefault(name, size) != size:
-            reasons = ["another size than elsewhere under the same name"]
+def _place_in_list(offer: Offer) -> tuple[str, ...]:
+    columns = ("source", "instance_type", "raw_label", "region", "price_kind")
+    return tuple(offer[column] or "" for column in columns)
+
+
+class _Listed:
+    """Machines by source, tool's name, region and zone, and the offers that none of them is from."""
+
+    def __init__(self, layout: Layout, stated: Stated) -> None:
+        self.machines: dict[tuple[str, ...], dict[str, Any]] = {}
+        self.left_out: list[dict[str, Any]] = []
+        self._layout, self._stated = layout, stated
+        self._offers = 0
+        self._size_of: dict[tuple[str, str], tuple[Any, ...]] = {}
+
+    def add(self, offer: Offer) -> None:
+        """List an offer's machines, or else the offer with the ``reasons``."""
+        found = machines_of(offer, self._layout.tool, self._stated)
+        machines = [named for machine in found for named in self._layout.named(machine)]
+        lacks = [
+            [text for column, text in LACKS.items() if machine.get(column, "") is None]
+            for machine in machines
+        ]
+        reasons = min(lacks, key=len, default=[UNSETTLED]) + _refusals(offer, self._layout)
         if not reasons:
-            machine = machines.setdefault((*name, offer["region"]), _machine(offer, tool))
-            if machine[offer["price_kind"]] is None:
-                machine[offer["price_kind"]] = offer["usd_per_hour"]
-            else:
-                reasons = ["more expensive than the same machine in the same region"]
+            whole = [machine for machine, lacking in zip(machines, lacks, strict=True) if not lacking]
+            refused = [self._add(machine) for machine in whole]
+            reasons = [] if None in refused else sorted({text for text in refused if text})
         if reasons:
-            left_out.append({**offer, "reasons": reasons})
-    return [*machines.values()], left_out
+            self.left_out.append({**offer, "reasons": reasons})
+        else:
+            self._offers += 1
+
+    def _add(self, machine: dict[str, Any]) -> str | None:
+        """List a machine; return the reason if it cannot be."""
+        name = (machine["source"], machine["instance_type"])
+        size = (machine["gpu_id"], machine["gpu_count"], machine["vcpus"], machine["ram_gib"])
+        if self._size_of.setdefault(name, size) != size:
+            return "another size than elsewhere under the same name"
+        listed = self.machines.setdefault(
+            (*name, machine["region"], machine.get("zone", "")), self._with_names(machine)
+        )
+        if listed[machine["price_kind"]] is not None:
+            return "more expensive than the same machine in the same region"
+        listed[machine["price_kind"]] = machine["usd_per_hour"]
+        return None
+
+    def _with_names(self, machine: dict[str, Any]) -> dict[str, Any]:
+        tool, source = self._layout.tool, machine["source"]
+        names = {
+            "cloud": clouds(tool)[source].name,
+            "accelerator": accelerator(tool, source, machine["gpu_id"]),
+        }
+        return {**machine, **names, **dict.fromkeys(PRICE_KINDS)}
+
+    def summary(self) -> list[str]:
+        """Return what was listed and what was omitted, as lines."""
+        found = self.machines.values()
+        prices = sum(machine[kind] is not None for machine in found for kind in PRICE_KINDS)
+        names = {(machine["source"], machine["instance_type"]) for machine in found}
+        counts = Counter(reason for offer in self.left_out for reason in offer["reasons"])
+        return [
+            f"{self._offers} offers listed as {prices} prices of {len(names)} machines, by region; "
+            f"{len(self.left_out)} offers are omitted ({LEFT_OUT} has each):",
+            *(f"  {count} x {reason}" for reason, count in counts.most_common()),
+        ]
 
 
-def _machine(offer: Mapping[str, Any], tool: str) -> dict[str, Any]:
-    """Return the machine of an offer, without prices."""
-    names = {"cloud": clouds(tool)[offer["source"]], "accelerator": accelerators(tool)[offer["gpu_id"]]}
-    return {**offer, **names, **dict.fromkeys(PRICE_KINDS)}
+def _list(connection: duckdb.DuckDBPyConnection, layout: Layout) -> _Listed:
+    """Return the newest ranked offers as machines for a tool, and the other offers."""
+    offers = [*ask(connection, OFFERS).dicts()]
+    listed = _Listed(layout, Stated.by(offers))
+    for offer in offers:
+        listed.add(offer)
+    return listed
 
 
-def _reasons(offer: Mapping[str, Any], tool: str) -> list[str]:
-    reasons = [text for column, text in LACKS.items() if offer[column] is None]
-    if offer["source"] not in clouds(tool):
-        refused = _tool_names(tool, "clouds.csv", "source", "left_out").get(offer["source"])
-        reasons.append(refused or f"{tool} has no such provider")
-    if offer["price_kind"] not in PRICE_KINDS:
-        reasons.append(f"{tool} has no prices that are {offer['price_kind']}")
+def _refusals(offer: Offer, layout: Layout) -> list[str]:
+    """Return the reasons for which a tool cannot list an offer, whatever its machine."""
+    tool, source, kind = layout.tool, offer["source"], offer["price_kind"]
+    cloud, reasons = clouds(tool).get(source), []
+    if cloud is None or cloud.left_out:
+        reasons.append(cloud.left_out if cloud else f"{tool} has no such provider")
+    if kind not in PRICE_KINDS:
+        reasons.append(f"{tool} has no prices that are {kind}")
+    elif kind == "spot" and cloud is not None and cloud.spot == "no":
+        reasons.append(f"{tool} has no spot machines of {source}")
     if offer["not_ranked_reason"] is not None:
         reasons.append(f"not ranked: {offer['not_ranked_reason']}")
-    if offer["gpu_id"] is not None and offer["gpu_id"] not in accelerators(tool):
+    if offer["gpu_id"] is not None and not accelerator(tool, source, offer["gpu_id"]):
         reasons.append(f"{tool} has no name for its GPU")
-    return reasons
+    own = layout.refusal(offer)
+    return [*reasons, own] if own else reasons
 
 
 def _write(

@@ -26,7 +26,10 @@ LICENSES = [
 MEDIA_TYPES = {
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
+    "txt": "text/plain",
+    "zip": "application/zip",
 }
+BINARY = {"parquet", "zip"}
 
 
 def resource(
@@ -34,7 +37,7 @@ def resource(
 ) -> dict[str, Any]:
     """Return the resource for a file, with the file's size and hash, named after the file's path. ``schema``
     is a Table Schema, or the path of a schema in the folder."""
-    form = file.suffix.removeprefix(".")
+    form = file.suffix.removeprefix(".") or "txt"
     path = file.relative_to(folder)
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -45,7 +48,7 @@ def resource(
         "description": description,
         "format": form,
         "mediatype": MEDIA_TYPES[form],
-        **({} if form == "parquet" else {"encoding": "utf-8"}),
+        **({} if form in BINARY else {"encoding": "utf-8"}),
         "bytes": file.stat().st_size,
         "hash": f"sha256:{digest}",
     }

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.catalog.machine_sizes import machine_size, machine_size_rows, machine_sizes
-from pipeline.catalog.source_config import CatalogError
+from pipeline.catalog.machine_sizes import machine_size, machine_size_rows, machine_sizes, named_machines
+from pipeline.catalog.places import place_of
+from pipeline.catalog.source_config import CatalogError, configs
+from pipeline.catalog.tables import catalog_rows
+from pipeline.gpus.catalogue import card_by_id
 from pipeline.home import paths
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
@@ -81,3 +84,34 @@ def test_a_row_that_cannot_be_meant_is_refused(with_rows: Callable[[str], None])
         with_rows(rows)
         with pytest.raises(CatalogError, match=complaint):
             machine_sizes.__wrapped__()
+
+
+def test_the_named_machines_agree_with_the_rest_of_the_catalogue() -> None:
+    """Their cards and regions are known, and a machine's number of GPUs is one that its source rents."""
+    for source in {row["source"] for row in catalog_rows("machines.csv")}:
+        assert source in configs()
+        for row in named_machines(source):
+            assert row.gpu_id is None or row.gpu_id in card_by_id(), row
+            assert row.evidence_url.startswith("https://"), row
+            assert row.gpu_id or (row.vcpus and row.ram_gib), row
+            assert all(place_of(source, region).country for region in row.regions), row
+            size = machine_size(source, row.gpu_id, row.tier) if row.gpu_count else None
+            assert size is None or row.gpu_count in size.gpu_counts, row
+
+
+def test_memory_in_the_settings_of_a_source_is_that_of_its_named_machines() -> None:
+    memory = {row.instance_type: row.ram_gib for row in named_machines("oci")}
+    stated = configs()["oci"].settings["memory_gib"]
+    assert {name: memory[name] for name in stated} == stated
+
+
+def test_a_machine_named_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = "source,instance_type,gpu_id,tier,gpu_count,vcpus,ram_gib,regions,evidence_url,read_on,note\n"
+    row = "acme,big,,,,8,64,here;there,https://acme.example,2026-08-22,\n"
+    monkeypatch.setattr(paths, "CATALOG_DIR", tmp_path)
+    (tmp_path / "machines.csv").write_text(header + row)
+    (only,) = named_machines.__wrapped__("acme")
+    assert only.regions == ("here", "there")
+    (tmp_path / "machines.csv").write_text(header + 2 * row)
+    with pytest.raises(CatalogError, match=r"machines\.csv has two rows for acme big"):
+        named_machines.__wrapped__("acme")

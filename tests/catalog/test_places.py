@@ -1,6 +1,7 @@
 """The places of machines: reviewed rows, an independent list of countries, and all known regions."""
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,15 @@ def test_the_words_of_a_source_are_places() -> None:
                 [] if found == Place(row["country"] or None, row["continent"] or None) else [(row, found)]
             )
     assert wrong == []
+
+
+def test_zones_are_those_of_known_regions() -> None:
+    """A zone's id is its region's, shortened, and a number."""
+    for row in rows("zones.csv"):
+        assert row["region"] in places.regions_of(row["source"])
+        area, side, number = re.fullmatch(r"([a-z]+)-([a-z]+)-(\d)", row["region"]).groups()  # type: ignore[union-attr]
+        for zone in places.zones_of(row["source"], row["region"]):
+            assert re.fullmatch(rf"{area}{side[0]}[a-z]?{number}-az\d", zone), zone
 
 
 def test_a_wrong_row_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

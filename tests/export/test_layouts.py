@@ -1,19 +1,29 @@
 """The layouts of other tools, to the cell. tests/nightly/export reads them with the tools' own code."""
 
 import ast
+import zipfile
 from pathlib import Path
 
 import duckdb
 
+from pipeline.catalog.tables import catalog_table
 from pipeline.export.gpuhunt import READ_FROM_FILES
 from pipeline.export.layouts import write
-from pipeline.export.machines import LEFT_OUT, accelerators, clouds
+from pipeline.export.machines import LEFT_OUT
+from pipeline.export.tools import Accelerator, clouds
 from pipeline.home.paths import Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
 from tests.export.conftest import package_of, rows_of
 
-GPUS = [("h100-sxm-80gb", "nvidia", 80), ("gh200-96gb", "nvidia", 96), ("unheard-of", "nvidia", 24)]
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "export.md"
+
+GPUS = [
+    ("h100-sxm-80gb", "nvidia", 80),
+    ("gh200-96gb", "nvidia", 96),
+    ("v100-sxm-16gb", "nvidia", 16),
+    ("unheard-of", "nvidia", 24),
+]
 OFFERS = [
     # source, label, instance type, GPU, count, kind, region, vCPUs, GiB, disk, USD, why it is not ranked
     ("verda", "H100", "1H100", "h100-sxm-80gb", 1, "on_demand", "FIN-01", 32.0, 185.5, 500, "2.10", None),
@@ -22,12 +32,14 @@ OFFERS = [
     ("verda", "H100", "1H100", "h100-sxm-80gb", 2, "on_demand", "FIN-02", 32.0, 185.5, 500, "4.20", None),
     ("verda", "GH", "=1GH", "gh200-96gb", 1, "spot", "FIN-01", 64.0, 400.0, None, "1.50", None),
     ("verda", "H100", "odd", "h100-sxm-80gb", 1, "spot", "FIN-01", 1.0, 2.0, None, "9.00", "stale"),
+    ("lambda", "V100", None, "v100-sxm-16gb", 8, "on_demand", "us-south-1", None, 9.0, None, "6.00", None),
     ("civo", "H100", None, "unheard-of", 1, "reserved", None, None, None, None, "3.00", None),
 ]  # fmt: skip
 LEFT = {
     "1H100 FIN-01 on_demand": "more expensive than the same machine in the same region",
     "1H100 FIN-02 on_demand": "another size than elsewhere under the same name",
     "odd FIN-01 spot": "not ranked: stale",
+    " us-south-1 on_demand": "several machines or none fit",
     "  reserved": (
         "no name of the machine; no region; no vCPUs; no memory; {tool} has no such provider; "
         "{tool} has no prices that are reserved; {tool} has no name for its GPU"
@@ -42,14 +54,17 @@ def made_up(folder: Path, tool: str) -> list[str]:
         connection.execute("""CREATE TABLE offers_latest (source VARCHAR, raw_label VARCHAR,
             instance_type VARCHAR, gpu_id VARCHAR, gpu_count DOUBLE, price_kind VARCHAR, region VARCHAR,
             vcpus DOUBLE, ram_gib DOUBLE, local_disk_gb DOUBLE, usd_per_hour DECIMAL(18, 8),
-            not_ranked_reason VARCHAR)""")
-        connection.executemany(f"INSERT INTO offers_latest VALUES ({', '.join(12 * '?')})", OFFERS)
+            not_ranked_reason VARCHAR, tier VARCHAR, gpu_counts INTEGER[], size_evidence VARCHAR)""")
+        columns = f"{', '.join(12 * '?')}, NULL, NULL, 'offered'"
+        connection.executemany(f"INSERT INTO offers_latest VALUES ({columns})", OFFERS)
         return write(connection, folder, tool, None, (), None)
 
 
 def test_skypilots_files_have_these_cells_and_the_rest_a_reason(tmp_path: Path) -> None:
     lines = made_up(tmp_path / "out", "skypilot")
-    assert lines[0] == "3 prices of 2 machines; 4 offers are omitted (left_out.csv has each):"
+    assert lines[0] == (
+        "3 offers listed as 3 prices of 2 machines, by region; 5 offers are omitted (left_out.csv has each):"
+    )
     assert "  1 x no region" in lines
     first, second = rows_of(tmp_path / "out" / "verda" / "vms.csv")
     assert list(first)[:4] == ["InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs"]
@@ -86,11 +101,29 @@ def test_gpuhunts_files_have_these_cells_and_those_that_it_asks_for_exist(tmp_pa
     assert files == {LEFT_OUT, *(f"{provider}.csv" for provider in READ_FROM_FILES)}
 
 
+def test_gpuhunts_version_3_has_the_same_files_packed_under_their_version(tmp_path: Path) -> None:
+    made_up(tmp_path / "out", "gpuhunt")
+    for provider in READ_FROM_FILES:
+        place = tmp_path / "out" / "v3" / provider
+        version = (place / "version").read_text().strip()
+        assert {path.name for path in place.iterdir()} == {"version", version}
+        with zipfile.ZipFile(place / version / "catalog.zip") as packed:
+            assert packed.namelist() == [f"{provider}.csv"]
+            assert packed.read(f"{provider}.csv") == (tmp_path / "out" / f"{provider}.csv").read_bytes()
+    described = {each["path"] for each in package_of(tmp_path / "out")["resources"]}
+    files = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert described | {"datapackage.json"} == {
+        path.relative_to(tmp_path / "out").as_posix() for path in files
+    }
+    made_up(tmp_path / "out", "gpuhunt")  # replaces its own files
+
+
 def test_every_sample_offer_is_written_or_skipped_with_a_reason(sample_home: Home, tmp_path: Path) -> None:
     with reader(sample_home.published) as connection:
         ((offers,),) = ask(connection, "SELECT count(*) FROM offers_latest").rows
         gpus = {gpu for (gpu,) in ask(connection, "SELECT gpu_id FROM gpus").rows}
         sources = {source for (source,) in ask(connection, "SELECT source FROM sources").rows}
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
     for tool in ("skypilot", "gpuhunt"):
         folder = tmp_path / tool
         answer = gpufare("export", str(folder), "--for", tool, home=sample_home)
@@ -98,6 +131,11 @@ def test_every_sample_offer_is_written_or_skipped_with_a_reason(sample_home: Hom
         left = rows_of(folder / LEFT_OUT)
         assert int(answer.stdout.split()[0]) + len(left) == offers
         assert f"; {len(left)} offers are omitted" in answer.stdout
+        listed, prices, machines = (int(answer.stdout.split()[at]) for at in (0, 4, 7))
+        said = f"{listed} of {offers} offers are listed, as {prices:,} prices of {machines} machines"
+        assert said in page
         assert all(row["reasons"] for row in left)
-        assert accelerators(tool).keys() <= gpus
         assert clouds(tool).keys() <= sources
+    names = catalog_table("consumers/accelerator_names.csv", Accelerator)
+    assert {row.gpu_id for row in names} <= gpus
+    assert {row.source for row in names} <= {*sources, ""}
