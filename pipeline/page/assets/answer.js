@@ -147,13 +147,14 @@ function rankingColumns(job, most) {
 
 function showRanking(asked, job, found) {
   if (!found.rows.length) {
+    byId("ranking-body").table = null;
     show("ranking-body", el("p", {}, "There is nothing to rank."));
     return;
   }
   for (const row of found.rows.slice(0, SHORT)) fastCost(job, row);
   const most = Math.max(...found.rows.slice(0, 10).map((row) => row.slow.total));
   const caption = `${plural(found.rows.length, "way")} (${limitsText(asked)}). USD for the finished job, without taxes; the band covers eight of ten cases.`;
-  fillTable(byId("ranking-body"), "ranking", caption, rankingColumns(job, most), found.rows, writeState, (c) => (c.pick.length ? "first" : null));
+  fillTable(byId("ranking-body"), "ranking", { caption, columns: rankingColumns(job, most), rows: found.rows, rowClass: (c) => (c.pick.length ? "first" : null) }, writeState);
 }
 
 function showWhyNot(asked, job, found) {
@@ -178,5 +179,5 @@ function showWhyNot(asked, job, found) {
     { name: "why", title: "Why", long: true, value: (row) => row.why },
   ];
   const caption = `${plural(best.size, "GPU")} ranked, ${rows.length - best.size} not; dollars and hours of those not ranked are of the nearest way.`;
-  fillTable(byId("why-not-body"), "why-not", caption, columns, rows, writeState);
+  fillTable(byId("why-not-body"), "why-not", { caption, columns, rows }, writeState);
 }

@@ -31,6 +31,8 @@ function addressOfState() {
 
 const TABLE_OF = { job: "ranking", prices: "prices" };
 
+const TABLE_PLACES = ["ranking-body", "why-not-body", "prices-body", "card-prices"];
+
 const writeState = () => history.replaceState(null, "", addressOfState());
 
 function defaultAsked() {
@@ -193,7 +195,14 @@ function listen() {
   byId("price").addEventListener("change", () => { choose("price", byId("price").value); showPrices(state); });
   byId("other").addEventListener("change", () => { choose("other", byId("other").value); showPrices(state); });
   byId("verdict").addEventListener("change", () => { choose("verdict", byId("verdict").value); showAudit(state); });
-  const moved = () => { readState(); changing = null; fillForm(); showView(); };
+  const moved = () => {
+    readState();
+    changing = null;
+    // The address says how tables are looked at, so that their controls are made anew.
+    for (const id of TABLE_PLACES) byId(id).table = null;
+    fillForm();
+    showView();
+  };
   addEventListener("popstate", moved);
   document.addEventListener("click", (event) => {
     const inside = event.target.closest("a[href^='#']");

@@ -44,7 +44,7 @@ function showPrices(state) {
     { name: "bandwidth", title: "GB/s", n: true, hidden: true, value: ({ gpu }) => gpu.bandwidth_gb_s },
     { name: "year", title: "Year", n: true, hidden: true, value: ({ gpu }) => gpu.year },
   ];
-  fillTable(byId("prices-body"), "prices", `USD per GPU-hour, the cheapest of each kind${state.where ? ` in ${state.where}` : ""}. A price per hour is not a price per job: the page's first view ranks those.`, columns, rows, writeState);
+  fillTable(byId("prices-body"), "prices", { caption: `USD per GPU-hour, the cheapest of each kind${state.where ? ` in ${state.where}` : ""}. A price per hour is not a price per job: the page's first view ranks those.`, columns, rows }, writeState);
 }
 
 /** One GPU: its prices by provider, their history, and its figures beside another's. */
@@ -65,8 +65,12 @@ function showCard(state, prices) {
     { name: "age", title: "Price's age", n: true, value: (price) => ageDays(price.price_day), show: (price) => ageOf(price.price_day) },
     { name: "source", title: "Price source", hidden: true, value: (price) => price.source },
   ];
-  if (own.length) fillTable(byId("card-prices"), "card", `Prices of ${gpu.name}, the cheapest machine of each provider, kind and country; the same: gpufare prices ${gpu.gpu_id}`, columns, own, writeState);
-  else show("card-prices", el("p", {}, `No price of ${gpu.name} is ranked${state.where || state.price ? " within this choice" : ""}.`));
+  if (own.length) {
+    fillTable(byId("card-prices"), "card", { caption: `Prices of ${gpu.name}, the cheapest machine of each provider, kind and country; the same: gpufare prices ${gpu.gpu_id}`, columns, rows: own }, writeState);
+  } else {
+    byId("card-prices").table = null;
+    show("card-prices", el("p", {}, `No price of ${gpu.name} is ranked${state.where || state.price ? " within this choice" : ""}.`));
+  }
   showHistory(state, gpu);
   showCompare(state, gpu);
 }

@@ -96,9 +96,9 @@ function showSources() {
   ];
   const places = Array.from({ length: 3 }, () => el("div", {}));
   show("sources-body", places[0], el("h3", {}, "Rows that were rejected"), places[1], el("h3", {}, "Prices that were read and are not ranked"), places[2]);
-  fillTable(places[0], "sources", `${plural(sources.length, "price source")}; ages count to today by your clock.`, columns, sources, writeState);
-  fillTable(places[1], "rejects", "In each source's newest answer.", rejects, rowsOf(D.rejects), writeState);
-  fillTable(places[2], "left-out", "Flagged prices and others that no ranking uses.", leftOut, rowsOf(D.left_out), writeState);
+  fillTable(places[0], "sources", { caption: `${plural(sources.length, "price source")}; ages count to today by your clock.`, columns: columns, rows: sources }, writeState);
+  fillTable(places[1], "rejects", { caption: "In each source's newest answer.", columns: rejects, rows: rowsOf(D.rejects) }, writeState);
+  fillTable(places[2], "left-out", { caption: "Flagged prices and others that no ranking uses.", columns: leftOut, rows: rowsOf(D.left_out) }, writeState);
 }
 
 const four = (number) => COMMAS.format(Number(number.toPrecision(4)));

@@ -53,43 +53,67 @@ function download(file, text) {
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
-/** Fill a place with a table. `changed` is told when the reader looks at it in another way. */
-function fillTable(place, name, caption, columns, rows, changed, rowClass = () => null) {
-  const look = lookOf(name);
+/** Fill a place with a table: {caption, columns, rows, rowClass}. `changed` is told when the reader looks at it in another
+ * way. A place that has this table keeps its controls, and whoever types in them. */
+function fillTable(place, name, table, changed) {
+  if (place.table?.name === name) {
+    place.table.given = table;
+    refill(place);
+    return;
+  }
   const body = el("div", {});
-  const refill = () => {
-    const shown = shownColumns(name, columns);
-    const found = lookedFor(name, columns, rows);
-    const some = look.every ? found : found.slice(0, SHORT);
-    const heads = shown.map((c) => {
-      const sorted = look.sort === c.name;
-      const button = el("button", { type: "button", class: "sort" }, c.title, el("span", { "aria-hidden": "true" }, sorted ? (look.down ? " \u2193" : " \u2191") : ""));
-      button.addEventListener("click", () => {
-        Object.assign(look, sorted && look.down !== Boolean(c.n && c.best) ? { sort: null, down: false } : { sort: c.name, down: sorted ? !look.down : false });
-        changed();
-        refill();
-        body.querySelector(`th.${c.name} button`)?.focus();
-      });
-      return el("th", { scope: "col", class: classes(c.n && "n", c.name), "aria-sort": sorted ? (look.down ? "descending" : "ascending") : null }, button);
-    });
-    const lines = some.map((row) => el("tr", { class: rowClass(row) }, shown.map((c) => {
-      const cell = c.show ? c.show(row) : textOf(c.value(row));
-      return el(c.head ? "th" : "td", { scope: c.head ? "row" : null, class: classes(c.n && "n", c.name, c.long && "long"), "data-title": c.title }, cell);
-    })));
-    const more = found.length > some.length && el("button", { type: "button", class: "more" }, `Show all ${COMMAS.format(found.length)}`);
-    if (more) more.addEventListener("click", () => { look.every = true; refill(); body.querySelector("caption").focus?.(); });
-    const made = el("table", { class: "grid" }, el("caption", {}, caption, found.length < rows.length ? ` ${COMMAS.format(found.length)} of ${COMMAS.format(rows.length)} found.` : ""), el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines));
-    body.replaceChildren(el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": caption }, made), ...(more ? [el("p", {}, more)] : []));
-  };
-  refill();
-  place.replaceChildren(toolsOf(name, columns, rows, refill, changed), body);
+  place.table = { name, given: table, changed, body };
+  place.replaceChildren(toolsOf(place), body);
+  refill(place);
+}
+
+/** Show what a place's table has, as its reader looks at it. */
+function refill(place) {
+  const { name, body, given: { caption, columns, rows, rowClass = () => null } } = place.table;
+  const look = lookOf(name);
+  const shown = shownColumns(name, columns);
+  const found = lookedFor(name, columns, rows);
+  const some = look.every ? found : found.slice(0, SHORT);
+  const lines = some.map((row) => el("tr", { class: rowClass(row) }, shown.map((c) => {
+    const cell = c.show ? c.show(row) : textOf(c.value(row));
+    return el(c.head ? "th" : "td", { scope: c.head ? "row" : null, class: classes(c.n && "n", c.name, c.long && "long"), "data-title": c.title }, cell);
+  })));
+  const counted = found.length < rows.length ? ` ${COMMAS.format(found.length)} of ${COMMAS.format(rows.length)} found.` : "";
+  const made = el("table", { class: "grid" }, el("caption", {}, caption, counted), el("thead", {}, el("tr", {}, shown.map((c) => headOf(place, c)))), el("tbody", {}, lines));
+  body.replaceChildren(el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": caption }, made), ...(found.length > some.length ? [moreOf(place, found.length)] : []));
+}
+
+/** The heading of a column, which sorts by it: up, down, and as it was. */
+function headOf(place, column) {
+  const { name, changed, body } = place.table;
+  const look = lookOf(name);
+  const isSorted = look.sort === column.name;
+  const button = el("button", { type: "button", class: "sort" }, column.title, isSorted && el("span", { "aria-hidden": "true" }, look.down ? " \u2193" : " \u2191"));
+  button.addEventListener("click", () => {
+    Object.assign(look, isSorted && look.down ? { sort: null, down: false } : { sort: column.name, down: isSorted });
+    changed();
+    refill(place);
+    body.querySelector(`th.${column.name} button`)?.focus();
+  });
+  return el("th", { scope: "col", class: classes(column.n && "n", column.name), "aria-sort": isSorted ? (look.down ? "descending" : "ascending") : null }, button);
+}
+
+function moreOf(place, count) {
+  const more = el("button", { type: "button", class: "more" }, `Show all ${COMMAS.format(count)}`);
+  more.addEventListener("click", () => {
+    lookOf(place.table.name).every = true;
+    refill(place);
+    place.querySelector(".scroll").focus();
+  });
+  return el("p", {}, more);
 }
 
 /** The controls above a table: find, columns, CSV. */
-function toolsOf(name, columns, rows, refill, changed) {
+function toolsOf(place) {
+  const { name, given: { columns }, changed } = place.table;
   const look = lookOf(name);
   const find = el("input", { type: "search", spellcheck: "false", value: look.find });
-  find.addEventListener("input", () => { look.find = find.value; changed(); refill(); });
+  find.addEventListener("input", () => { look.find = find.value; changed(); refill(place); });
   const boxes = columns.map((c) => {
     const box = el("input", { type: "checkbox", checked: shownColumns(name, columns).includes(c) });
     box.addEventListener("change", () => {
@@ -97,11 +121,14 @@ function toolsOf(name, columns, rows, refill, changed) {
       if (box.checked) on.add(c.name); else on.delete(c.name);
       look.columns = columns.map((each) => each.name).filter((each) => on.has(each));
       changed();
-      refill();
+      refill(place);
     });
     return el("label", { class: "check" }, box, c.title);
   });
   const csv = el("button", { type: "button" }, "CSV");
-  csv.addEventListener("click", () => download(`gpufare-${name}.csv`, csvOf(shownColumns(name, columns), lookedFor(name, columns, rows))));
+  csv.addEventListener("click", () => {
+    const { columns: all, rows } = place.table.given;
+    download(`gpufare-${name}.csv`, csvOf(shownColumns(name, all), lookedFor(name, all, rows)));
+  });
   return el("div", { class: "controls" }, el("label", {}, "Find ", find), el("details", { class: "chooser" }, el("summary", {}, "Columns"), el("div", { class: "boxes" }, boxes)), csv);
 }
