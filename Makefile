@@ -86,10 +86,10 @@ lint-rooms: $(READY)
 lint-sql: $(READY)
 	$(BIN)/sqruff lint sql
 
-# Writes the generated pages of docs/, and builds the site from all pages.
-docs: $(READY)
+# Writes the generated pages of docs/, and builds the site from all pages, with the examples' results in the demo.
+docs: $(READY) demo
 	$(BIN)/python -m docs.generate
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d data/site-cache docs data/site
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -d data/site-cache -D demo_home=$(DEMO_HOME) docs data/site
 	@echo "The site: data/site/index.html"
 
 lock: $(READY)

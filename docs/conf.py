@@ -26,6 +26,7 @@ html_title = "gpufare"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_search_summary = False  # it is fetched, which browsers forbid pages from disk
 html_show_sphinx = False
 html_show_copyright = False
 

@@ -13,5 +13,5 @@ def page() -> str:
     opening, found, _ = rest.partition("\n## Try it\n")
     if not found:
         raise ValueError(f"{README} has no section 'Try it'")
-    from_docs = opening.replace("](docs/", "](")
-    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(opening=title + separator + from_docs.rstrip())
+    opening = title + separator + opening.replace("](docs/", "](").rstrip()
+    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(opening=opening)

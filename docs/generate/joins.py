@@ -9,7 +9,7 @@ from pipeline.catalog.schema import PURPOSES, read_table, table_names
 LINE, HEAD = 24, 26
 """Height of a row and of a heading in a drawing, in px."""
 
-LEFT, RIGHT, WIDTH = 174, 202, 380
+LEFT, RIGHT, WIDTH = 184, 206, 382
 """Right edge of the table, left edge of the others, and width of a drawing, in px: it fits a phone."""
 
 
@@ -38,7 +38,7 @@ def joins(table: str) -> list[Join]:
 
 
 def drawing(table: str) -> str:
-    """Return an SVG of a table's joins: its columns on the left, and the tables that they join on the right."""
+    """Return an SVG of a table's joins: its columns on the left, and the joined tables on the right."""
     found = joins(table)
     own = [join for join in found if join.table == table]
     others = found[len(own) :]
@@ -59,8 +59,8 @@ def drawing(table: str) -> str:
 
 
 def overview() -> str:
-    """Return an SVG with a row for each table that joins others and a column for each table joined by several,
-    with a dot where the row's table has a key into the column's."""
+    """Return an SVG with a row for each table that joins others, a column for each table that several join,
+    and a dot where the row's table has a key into the column's."""
     uses = Counter(join.into for join in _all_joins())
     hubs = [name for name, count in uses.most_common() if count > 1]
     joined = {(join.table, join.into) for join in _all_joins()}
@@ -101,7 +101,7 @@ def _linked(x: float, y: float, table: str, folder: str = "") -> str:
 
 def _turned(x: float, y: float, table: str) -> str:
     turned = f'transform="translate({x + 4:g} {y:g}) rotate(-90)"'
-    return f'<g {turned}>{_linked(0, 0, table, "tables/")}</g>'
+    return f"<g {turned}>{_linked(0, 0, table, 'tables/')}</g>"
 
 
 def _arrow(start: float, y: float, end: float) -> str:

@@ -18,7 +18,9 @@ def result(home: Home, name: str) -> str:
     with reader(home.published) as connection:
         ((rows,),) = ask(connection, f'SELECT count(*) FROM main."{name}"').rows
         answer = ask(connection, query)
-    size = f"At the sample prices, the table has {_rows(rows)}, and this query returns {_rows(len(answer.rows))}"
+    size = (
+        f"At the sample prices, the table has {_rows(rows)}, and this query returns {_rows(len(answer.rows))}"
+    )
     if not answer.rows:
         return f"{size}."
     first = f", of which these are the first {ROWS_SHOWN}" if len(answer.rows) > ROWS_SHOWN else ""

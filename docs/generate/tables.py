@@ -12,8 +12,8 @@ from pipeline.home.paths import SQL_DIR
 
 OVERVIEW = """# Tables
 
-This file and the pages of the tables are made by `make docs` from `sql/schema`. The table `data_dictionary` of
-each published file contains the same text. Times are UTC. A null means unknown, not zero. [Ask with
+This file and the pages of the tables are made by `make docs` from `sql/schema`. The table `data_dictionary`
+of each published file contains the same text. Times are UTC. A null means unknown, not zero. [Ask with
 SQL](../how-to/sql-and-bi.md) shows how to open the file.
 """
 
@@ -36,8 +36,9 @@ def overview() -> str:
     return "\n".join([OVERVIEW, *_purposes(), "## Joins\n", _JOINS, DRAWING, ""])
 
 
-_JOINS = """Most keys have the same name in both tables, so `JOIN gpus USING (gpu_id)` works. The page of each table lists
-its joins.
+_JOINS = """Most keys have the same name in both tables, so `JOIN gpus USING (gpu_id)` works. The page
+of each table lists its joins. In the drawing on the site, a dot means that the table on the left has a key
+into the table at the top; a ring marks that table itself.
 """
 
 
@@ -61,7 +62,7 @@ def _page(name: str) -> str:
     parts = [f"# {name}", MADE.format(name=name), text(table.comment)]
     parts += ["## Example", text(question), f"```sql\n{query}\n```", RESULT]
     if found := joins(name):
-        parts += ["## Joins", DRAWING, "\n".join(map(partial(_join, name), found))]
+        parts += ["## Joins", DRAWING, "\n".join(_joins(name, found))]
     parts += ["## Columns", *_key(table), "\n".join(map(_column, table.described()))]
     return "\n\n".join(parts) + "\n"
 
@@ -70,10 +71,12 @@ def _key(table: Table) -> list[str]:
     return [f"Key: {', '.join(map(code, table.key))}."] if table.key else []
 
 
-def _join(name: str, join: Join) -> str:
-    if join.table == name:
-        return f"- {code(join.column)} is a key into {_link(join.into)}."
-    return f"- {_link(join.table)} has a key into this table: {code(join.column)}."
+def _joins(name: str, found: list[Join]) -> Iterator[str]:
+    for join in found:
+        if join.table == name:
+            yield f"- {code(join.column)} is a key into {_link(join.into)}."
+    if others := [f"{_link(join.table)} ({code(join.column)})" for join in found if join.into == name]:
+        yield f"- Tables with a key into this one: {', '.join(others)}."
 
 
 def _link(name: str) -> str:

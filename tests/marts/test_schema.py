@@ -10,7 +10,9 @@ from pipeline.warehouse.ddl import create_sql
 
 
 def table(**given: Any) -> Table:
-    return Table(**({"name": "t", "purpose": "file", "comment": "A table.", "columns": "day price_kind?"} | given))
+    return Table(
+        **({"name": "t", "purpose": "file", "comment": "A table.", "columns": "day price_kind?"} | given)
+    )
 
 
 def test_a_wrong_declaration_is_rejected() -> None:
