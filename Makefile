@@ -125,7 +125,7 @@ stress: $(READY)
 	STRESS_ALL=1 STRESS_SEED="$(or $(SEED),1)" $(BIN)/python -m pytest -n auto --dist worksteal \
 		tests/nightly/stress tests/nightly/fuzz -k "$(ONLY)"
 
-# Takes about ten minutes on two cores; PARTS="large questions" runs some parts. Compares with gpuhunt if available.
+# docs/reference/speed.md says how long it took; PARTS="large questions" runs some parts. Compares with gpuhunt if available.
 bench: $(READY)
 	-$(BIN)/pip install --quiet --disable-pip-version-check --upgrade --target data/bench -r benchmarks/requirements.txt
 	$(BIN)/python -m benchmarks $(PARTS) $(if $(PARTS),,--write docs/reference/speed.md)
