@@ -62,7 +62,7 @@ def _page(name: str) -> str:
     parts = [f"# {name}", MADE.format(name=name), text(table.comment)]
     parts += ["## Example", text(question), f"```sql\n{query}\n```", RESULT]
     if found := joins(name):
-        parts += ["## Joins", DRAWING, "\n".join(_joins(name, found))]
+        parts += ["## Joins", DRAWING, "\n".join(_joins(table, found))]
     parts += ["## Columns", *_key(table), "\n".join(map(_column, table.described()))]
     return "\n\n".join(parts) + "\n"
 
@@ -71,12 +71,17 @@ def _key(table: Table) -> list[str]:
     return [f"Key: {', '.join(map(code, table.key))}."] if table.key else []
 
 
-def _joins(name: str, found: list[Join]) -> Iterator[str]:
+def _joins(table: Table, found: list[Join]) -> Iterator[str]:
     for join in found:
-        if join.table == name:
+        if join.table == table.name:
             yield f"- {code(join.column)} is a key into {_link(join.into)}."
-    if others := [f"{_link(join.table)} ({code(join.column)})" for join in found if join.into == name]:
-        yield f"- Tables with a key into this one: {', '.join(others)}."
+    others = [join for join in found if join.into == table.name]
+    links = (
+        _link(join.table) + (f" ({code(join.column)})" if (join.column,) != table.key else "")
+        for join in others
+    )
+    if others:
+        yield f"- Tables with a key into this one: {', '.join(links)}."
 
 
 def _link(name: str) -> str:
