@@ -86,10 +86,10 @@ lint-rooms: $(READY)
 lint-sql: $(READY)
 	$(BIN)/sqruff lint sql
 
-# Writes the generated pages of docs/, and builds the site from all pages.
-docs: $(READY)
+# Writes the generated pages of docs/, and builds the site from all pages, with the examples' results in the demo.
+docs: $(READY) demo
 	$(BIN)/python -m docs.generate
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d data/site-cache docs data/site
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -d data/site-cache -D demo_home=$(DEMO_HOME) docs data/site
 	@echo "The site: data/site/index.html"
 
 lock: $(READY)
@@ -125,7 +125,7 @@ stress: $(READY)
 	STRESS_ALL=1 STRESS_SEED="$(or $(SEED),1)" $(BIN)/python -m pytest -n auto --dist worksteal \
 		tests/nightly/stress tests/nightly/fuzz -k "$(ONLY)"
 
-# Takes about ten minutes on two cores; PARTS="large questions" runs some parts. Compares with gpuhunt if available.
+# docs/reference/speed.md says how long it took; PARTS="large questions" runs some parts. Compares with gpuhunt if available.
 bench: $(READY)
 	-$(BIN)/pip install --quiet --disable-pip-version-check --upgrade --target data/bench -r benchmarks/requirements.txt
 	$(BIN)/python -m benchmarks $(PARTS) $(if $(PARTS),,--write docs/reference/speed.md)

@@ -7,6 +7,8 @@ from docs.generate import (
     accuracy,
     codes,
     commands,
+    first_page,
+    macros,
     names,
     parameters,
     price_gates,
@@ -14,15 +16,17 @@ from docs.generate import (
     questions,
     settings,
     sources,
-    sql,
+    tables,
 )
 
 DOCS = Path(__file__).parents[1]
 
 PAGES: dict[str, Callable[[], str]] = {
+    "index.md": first_page.page,
     "reference/commands.md": commands.page,
-    "reference/tables.md": sql.tables_page,
-    "reference/macros.md": sql.macros_page,
+    "reference/tables.md": tables.overview,
+    **tables.pages(),
+    "reference/macros.md": macros.page,
     "reference/questions.md": questions.page,
     "reference/python.md": python.page,
     "reference/job-settings.md": settings.page,

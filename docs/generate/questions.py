@@ -19,14 +19,17 @@ def page() -> str:
 
 
 def _line(script: Path) -> str:
-    return f"- [{text(_question(script))}](#{script.stem.replace('.', '')})"
+    question, _ = question_and_query(script)
+    return f"- [{text(question)}](#{script.stem.replace('.', '')})"
 
 
 def _sections() -> Iterator[str]:
     for script in scripts("examples"):
-        query = script.read_text(encoding="utf-8").split("\n", 1)[1].strip()
-        yield f"## {script.stem}\n\n{text(_question(script))}\n\n```sql\n{query}\n```\n"
+        question, query = question_and_query(script)
+        yield f"## {script.stem}\n\n{text(question)}\n\n```sql\n{query}\n```\n"
 
 
-def _question(script: Path) -> str:
-    return script.read_text(encoding="utf-8").splitlines()[0].removeprefix("-- ")
+def question_and_query(script: Path) -> tuple[str, str]:
+    """Return the question in an example's first line, and the query below it."""
+    question, query = script.read_text(encoding="utf-8").split("\n", 1)
+    return question.removeprefix("-- "), query.strip()

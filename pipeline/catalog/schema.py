@@ -18,6 +18,18 @@ KEY_OF = "key of "
 """Prefix of a column's allowed values if the column is a key into another table."""
 
 
+PURPOSES = {
+    "answers": "What a job costs, and on which GPU",
+    "prices": "Prices, today and over time",
+    "jobs": "What a job can name: workloads, models, GPUs, places",
+    "model": "Memory and speed: plans, and the measurements behind them",
+    "sources": "Where prices come from, and what went wrong",
+    "claims": "What guides claim, checked",
+    "file": "About the file itself",
+}
+"""What tables are for, in the order in which their documentation lists them, as headings."""
+
+
 class Column(NamedTuple):
     """A column: its type in DuckDB, the unit of its numbers ('' for none), its meaning, its allowed values
     (empty if any value is allowed), and the table that it is a key into ('' for none)."""
@@ -32,13 +44,15 @@ class Column(NamedTuple):
 
 
 class Table(BaseModel):
-    """A table in sql/schema. ``columns`` lists column names in order. ``types`` overrides columns.csv; an
-    entry in ``meanings`` or ``allowed`` overrides a column's meaning and values. ``checks`` are SQL
-    conditions, or columns with checked values; ``defaults`` and ``generated`` map columns to expressions."""
+    """A table in sql/schema. ``purpose`` is a key of PURPOSES. ``columns`` lists column names in order.
+    ``types`` overrides columns.csv; an entry in ``meanings`` or ``allowed`` overrides a column's meaning and
+    values. ``checks`` are SQL conditions, or columns with checked values; ``defaults`` and ``generated`` map
+    columns to expressions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
+    purpose: str
     comment: str
     columns: str
     key: tuple[str, ...] = ()
@@ -51,6 +65,8 @@ class Table(BaseModel):
 
     @model_validator(mode="after")
     def _check_names(self) -> "Table":
+        if self.purpose not in PURPOSES:
+            raise ValueError(f"purpose: {self.purpose!r} is not one of {', '.join(PURPOSES)}")
         own = [name.removesuffix(OPTIONAL) for name in self.columns.split()]
         if unknown := [name for name in own if name not in column_rows()]:
             raise ValueError(f"not in columns.csv: {', '.join(unknown)}")

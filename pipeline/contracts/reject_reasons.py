@@ -61,7 +61,7 @@ class RejectReason(CodeWithSentence):
     PAGE_CHANGED = (
         auto(),
         "The price moved together with its page: the layout changed, another figure was read, or the page "
-        "says something new of its prices.",
+        "has new wording about its prices.",
         _HELD,
     )
     LIST_MOVED = auto(), "Most prices of the source moved at once, all by one factor.", _HELD, _BY_TIME

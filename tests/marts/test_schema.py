@@ -10,7 +10,9 @@ from pipeline.warehouse.ddl import create_sql
 
 
 def table(**given: Any) -> Table:
-    return Table(**({"name": "t", "comment": "A table.", "columns": "day price_kind?"} | given))
+    return Table(
+        **({"name": "t", "purpose": "file", "comment": "A table.", "columns": "day price_kind?"} | given)
+    )
 
 
 def test_a_wrong_declaration_is_rejected() -> None:
@@ -19,6 +21,7 @@ def test_a_wrong_declaration_is_rejected() -> None:
         ({"meanings": {"gpu_id": "A card."}}, "not among the table's columns: gpu_id"),
         ({"checks": ["price_kind"], "key": ["source"]}, "not among the table's columns: source"),
         ({"columns": "day kind"}, "without a meaning: kind"),
+        ({"purpose": "fun"}, "purpose: 'fun' is not one of answers, prices"),
         ({"check": ["price_kind"]}, "Extra inputs are not permitted"),
     ):
         with pytest.raises(ValidationError, match=says):

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +17,10 @@ from tests.conftest import gpufare
 from tests.documentation.pages import PROJECT, blocks
 from tests.documentation.test_commands import BLOCKS_ELSEWHERE, HERE
 from tests.nightly.processes import output_of
+from tests.page.conftest import PHONE
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 LABELS = "provider,raw_label,kind,context,gpu_count\nrunpod,NVIDIA L40S,gpu_name,,1\n"
 RUNS = "run_id,model,gpu,method,micro_batch,seq_len\nmine,llama-3-8b,rtx-4090,qlora,1,2048\n"
@@ -81,8 +86,35 @@ def test_a_capture_of_the_archive_is_a_folder_of_saved_pages(sample_home: Home, 
     assert accepted + held == len(offers)
 
 
-def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    """Sphinx warns of links and anchors that lead nowhere, and of pages that no menu has."""
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "cache"]
-    output_of([*command, PROJECT / "docs", tmp_path])
-    assert "At most this many GPUs" in (tmp_path / "reference" / "commands.html").read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def site(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site with the examples' results. Sphinx warns of links and anchors that lead nowhere, and of pages
+    that no menu has, and fails."""
+    built = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", built.with_name("cache")]
+    output_of([*command, "-D", f"demo_home={sample_home.root}", PROJECT / "docs", built])
+    return built
+
+
+def test_the_site_has_each_option_and_the_results_of_the_examples(site: Path) -> None:
+    reference = site / "reference"
+    assert "At most this many GPUs" in (reference / "commands.html").read_text(encoding="utf-8")
+    table = (reference / "tables" / "offers.html").read_text(encoding="utf-8")
+    assert "<svg" in table
+    assert re.search(r"the table has [\d,]+ rows, and this query returns [\d,]+ rows", table)
+
+
+def test_the_site_is_searched_from_disk_and_fits_a_phone(site: Path, browser: "Browser") -> None:
+    page = browser.new_page(viewport={"width": PHONE, "height": 900})
+    troubles: list[str] = []
+    page.on("console", lambda said: troubles.append(said.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(f"{(site / 'search.html').as_uri()}?q=total_usd")
+    page.wait_for_selector("#search-results a:has-text('cheapest_gpu_per_workload')")
+    assert troubles == []
+    wide = []
+    for file in sorted(site.rglob("*.html")):
+        page.goto(file.as_uri())
+        if page.evaluate("document.documentElement.scrollWidth") > PHONE:
+            wide.append(file.name)
+    assert wide == []

@@ -1,19 +1,11 @@
-"""docs/reference/tables.md and macros.md, from sql/schema and the comments on macros."""
+"""docs/reference/macros.md, from the comments on macros."""
 
 import re
-from collections.abc import Iterator
 
 from docs.generate.markdown import code, table, text
-from pipeline.catalog.schema import read_table, table_names
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.sql_files import macro_scripts, scripts
-
-TABLES = """# Tables
-
-This file is made by `make docs` from `sql/schema`. The table `data_dictionary` of
-each published file contains the same text. Times are UTC. A null means unknown, not zero.
-"""
 
 MACROS = """# Macros
 
@@ -26,20 +18,7 @@ _DEFINED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)\(", re.MULTILINE)
 _CALLED = re.compile(r"\b(\w+)\(")
 
 
-def tables_page() -> str:
-    """Return the page of tables and columns, sorted by name."""
-    return "\n".join([TABLES, *_tables()])
-
-
-def _tables() -> Iterator[str]:
-    for each in map(read_table, table_names()):
-        yield f"## {each.name}\n\n{text(each.comment)}\n"
-        rows = ([code(column.name), code(column.type), text(column.meaning)] for column in each.described())
-        yield table(["column", "type", "meaning"], rows)
-        yield ""
-
-
-def macros_page() -> str:
+def page() -> str:
     """Return the page of macros: first the macros that the examples call, then the others, by file."""
     macros = _described()
     examples = " ".join(script.read_text(encoding="utf-8") for script in scripts("examples"))

@@ -1,0 +1,3 @@
+"""The browser of tests/page."""
+
+from tests.page.conftest import browser  # noqa: F401 - the same
