@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.contracts.errors import GpufareError
 from pipeline.page.queries import exact, rows, tenths_of_percent
 
 MANTISSAS = 90_000
@@ -17,6 +18,9 @@ MANTISSAS = 90_000
 
 _LEAST_POWER = -6
 """The power of ten of the smallest speed that has a number, in tokens per second."""
+
+_MOST_DISTINCT = 255
+"""The most bands, settings, P(fits), or sizes of state within a recipe: a cell has a byte for each."""
 
 _NEIGHBOURS = 4
 """The number of earlier slots of a recipe among which the speed of a slot is compared with one."""
@@ -38,7 +42,8 @@ class Numbered:
 
 def plans_and_rentals(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return what the page needs to answer a job: facts for JSON, and arrays, keyed by name. An array has a
-    byte per recipe and slot, by slot, 0 where there is no plan. Raises QueryError."""
+    byte per recipe and slot, by slot, 0 where there is no plan. Raises QueryError, and GpufareError if the
+    plans do not fit into the arrays."""
     rentals = list(rows(connection, "rentals"))
     recipes = list(rows(connection, "recipes"))
     slots = list(dict.fromkeys((row["gpu_id"], row["gpu_count"], row["node_count"]) for row in rentals))
@@ -115,7 +120,9 @@ def _cells(
             "state": states[row].of(plan["training_state_gib"]),
         }
         for name, number in numbers.items():
-            arrays[name][slot * len(recipes) + row] = number + 1  # raises ValueError above 255
+            if number >= _MOST_DISTINCT:
+                raise GpufareError(f"the page has no room for over {_MOST_DISTINCT} values of {name}")
+            arrays[name][slot * len(recipes) + row] = number + 1
     facts = {
         "bands": [dict(zip(("low", "high", "evidence"), each, strict=True)) for each in bands.things],
         "plan_settings": [
@@ -163,8 +170,11 @@ def _guesses(speeds: Sequence[Sequence[float]]) -> Iterator[tuple[float, float]]
 
 def speed_number(speed: float) -> int:
     """Return the place of a speed among the numbers of five digits, in ascending order from
-    10**_LEAST_POWER on. Each step is exact or rounded as IEEE 754 says, so that JavaScript gets the same."""
+    10**_LEAST_POWER on. Each step is exact or rounded as IEEE 754 says, so that JavaScript gets the same.
+    Raises GpufareError for a lower speed."""
     power = _LEAST_POWER
+    if speed < _power(power):
+        raise GpufareError(f"a planned speed of {speed:g} tokens/s is too low for the page")
     while speed >= _power(power + 1):
         power += 1
     scaled = speed / _power(power - 4) if power >= 4 else speed * _power(4 - power)

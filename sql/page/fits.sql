@@ -1,4 +1,5 @@
--- Where each recipe of recipes.sql fits: per GPU, the fewest cards on which it ranks, or else its highest P(fits).
+-- Where each recipe of recipes.sql fits: per GPU, the fewest cards on which it ranks, or else its highest
+-- P(fits).
 -- A GPU without a row has too little memory in every number that is planned.
 SELECT
     p.model, p.method, p.seq_len, p.lora_rank, p.gpu_id,

@@ -1,5 +1,5 @@
--- The plans that rank, on machines that are rented out: one row per recipe (a row of recipes.sql) and machine
--- (gpu_id, gpu_count, node_count). Bands of speed have four decimals (see model_bands).
+-- The plans that rank, on machines that are rented out: one row per recipe (a row of recipes.sql) and
+-- machine (gpu_id, gpu_count, node_count). Bands of speed have four decimals (see model_bands).
 SELECT
     p.model, p.method, p.seq_len, p.lora_rank, p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second,
     round(p.tokens_per_second_low / p.tokens_per_second, 6) AS low,

@@ -1,5 +1,5 @@
--- The combinations of model, method, sequence length and rank whose plans the file contains, all other settings
--- left open, with the sizes that do not depend on the machine (null if the recipe fits nowhere).
+-- The combinations of model, method, sequence length and rank whose plans the file contains, all other
+-- settings left open, with the sizes that do not depend on the machine (null if the recipe fits nowhere).
 WITH _page_recipes AS (
     SELECT model, method, seq_len, lora_rank
     FROM grid_jobs()

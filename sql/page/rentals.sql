@@ -1,10 +1,11 @@
--- The rentals that a plan can use, in their order, which decides ties. Prices are in hundred-millionths of a US
--- dollar per hour.
+-- The rentals that a plan can use, in their order, which decides ties. Prices are in hundred-millionths of
+-- a US dollar per hour.
 SELECT
     r.rowid AS offer, r.gpu_id, r.gpu_count, r.node_count, r.gpus_billed, r.size_evidence, r.price_kind,
     r.term_days, r.available, r.source, r.provider, r.tier, coalesce(r.tier_class, 'dedicated') AS tier_class,
     r.region, r.country, r.renter_notice, r.continent, r.instance_type,
-    round(r.usd_per_hour::DOUBLE * 1e8)::BIGINT AS usd8, round(r.host_usd_per_hour::DOUBLE * 1e8)::BIGINT AS host8,
+    round(r.usd_per_hour::DOUBLE * 1e8)::BIGINT AS usd8,
+    round(r.host_usd_per_hour::DOUBLE * 1e8)::BIGINT AS host8,
     r.billing_increment_seconds, r.minimum_seconds, r.max_run_hours, r.storage_usd_per_gb_month,
     r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb, r.ram_gib, r.setup_seconds, r.image_gb,
     r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token, r.checkpoints_kept,

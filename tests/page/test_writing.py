@@ -43,3 +43,5 @@ def test_speeds_of_five_digits_are_numbered_without_gaps() -> None:
     assert [b - a for a, b in pairwise(numbers)][:4] == [1, 89998, 1, 1]
     assert numbers == sorted(set(numbers))
     assert speed_number(99999.6) == speed_number(100000)
+    with pytest.raises(GpufareError, match="too low for the page"):
+        speed_number(9e-7)

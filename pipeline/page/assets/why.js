@@ -15,27 +15,38 @@ function planMisses(job, { gpu_count: count, node_count: nodes }, plan) {
   ].filter(Boolean);
 }
 
-/** The code of why a GPU of the catalogue has no row, with the nearest candidate if it can run the job at all. */
-function reasonOf(job, gpuId) {
-  const gpu = D.gpuOf.get(gpuId);
-  const fit = fitsOf(job.recipe).get(gpuId);
-  if (!gpu.has_full_specs) return { reason: "not_planned" };
-  if (fit === undefined) return { reason: "does_not_fit" };
-  if (fit.fewest === null) return { reason: "might_not_fit", fit };
-  if (!gpu.is_rented) return { reason: "no_price" };
-  if (!isWanted(gpuId, job.constraints.gpu_id)) return { reason: "not_asked_for" };
-  const rentals = D.rentals.filter((r) => r.gpu_id === gpuId);
+/** The candidates on rentals with plans that miss the fewest settings, best first. */
+function nearestOf(job, rentals) {
   const able = rentals.map((r) => [r, planOf(job.recipe, r.slot)]).filter(([r, plan]) => plan !== null && hasHostMemory(r, plan));
-  if (!able.length) return { reason: "not_rented_in_that_number", fit, counts: [...new Set(rentals.map((r) => r.gpu_count))] };
   const misses = able.map(([r, plan]) => ({ r, plan, missed: [...missesOf(job, r, job.price_kinds), ...planMisses(job, r, plan)] }));
   const fewest = Math.min(...misses.map(({ missed }) => missed.length));
   const nearest = misses.filter(({ missed }) => missed.length === fewest).map(({ r, plan, missed }) => {
     const c = candidateOf(job, r, plan);
     return { ...c, missed, refusal: refusalOf(job, c) };
   });
-  const best = leastOf(nearest, by((c) => c.refusal !== null, (c) => c.total, (c) => c.hours, (c) => c.rental.offer));
-  if (fewest > 0) return { reason: "not_offered_so", nearest: best };
-  return { reason: best.refusal ?? "too_late", nearest: best };
+  return leastOf(nearest, by((c) => c.refusal !== null, (c) => c.total, (c) => c.hours, (c) => c.rental.offer));
+}
+
+/** The code of why a GPU of the catalogue has no row (as in why_not_for), with the nearest way if there is any. */
+function reasonOf(job, gpuId) {
+  const gpu = D.gpuOf.get(gpuId);
+  const fit = fitsOf(job.recipe).get(gpuId);
+  const isCount = (count) => count >= (job.min_gpus ?? 1) && count <= job.max_gpus;
+  if (!gpu.has_full_specs) return { reason: "not_planned" };
+  if (fit === undefined) return { reason: "does_not_fit" };
+  if (fit.fewest === null) return { reason: "might_not_fit", fit };
+  if (!D.published.planned_counts.some((count) => count >= fit.fewest && isCount(count))) return { reason: "fits_in_another_number", fit };
+  if (!gpu.is_rented) return { reason: "no_price" };
+  if (!isWanted(gpuId, job.constraints.gpu_id)) return { reason: "not_asked_for" };
+  const rentals = D.rentals.filter((r) => r.gpu_id === gpuId);
+  const nearest = nearestOf(job, rentals);
+  const offered = rentals.filter((r) => !missesOf(job, r, job.price_kinds).length && r.node_count <= (job.max_nodes ?? r.node_count));
+  if (!offered.length) return { reason: "not_offered_so", nearest };
+  const planned = offered.map((r) => [r, planOf(job.recipe, r.slot)]).filter(([r, plan]) => plan !== null && isCount(r.gpu_count));
+  if (!planned.length) return { reason: "not_rented_in_that_number", fit, counts: [...new Set(offered.map((r) => r.gpu_count))], nearest };
+  if (!planned.some(([r, plan]) => hasHostMemory(r, plan))) return { reason: "host_memory_too_small", nearest };
+  if (!planned.some(([r, plan]) => !planMisses(job, r, plan).length)) return { reason: "thin_evidence", nearest };
+  return { reason: nearest.refusal ?? "too_late", nearest };
 }
 
 const SETTINGS_OF_LIMITS = [
@@ -59,7 +70,7 @@ const NEAREST = {
 /** What to ask instead to open a setting: without a limit, or of another kind. */
 function opened(asked, names) {
   const open = { ...asked };
-  for (const name of names) open[name] = name === "kind" ? "any,reserved" : name === "gpus" ? String(Math.max(...D.slots.map((slot) => slot.gpu_count))) : undefined;
+  for (const name of names) open[name] = name === "kind" ? "any,reserved" : name === "gpus" ? String(Math.max(...D.published.planned_counts)) : undefined;
   return open;
 }
 

@@ -35,7 +35,7 @@ VIEWS = (
     "limits",
     [
         "&kind=any&country=eu&tier=dedicated",
-        "&kind=reserved&max_term_days=40",
+        "&epochs=200&kind=reserved&max_term_days=400",
         "&kind=serverless",
         "&kind=spot&objective=time&exclude_gpu=h100",
         "&gpus=64&min_gpus=16&max_nodes=8",
@@ -82,11 +82,8 @@ def test_each_gpu_has_its_rank_or_the_reason_why_not(shown: OpenPage, sample_hom
         gpu: (str(rank), f"${price_text(total)}") for gpu, rank, total in ranked
     }
     told = page.evaluate("() => D.gpus.gpu_id.map((gpu) => [gpu, reasonOf(current.job, gpu).reason])")
-    # Of machines that cannot be rented so, the page does not tell network, memory and number apart.
-    alike = {
-        "network_too_slow": "not_rented_in_that_number",
-        "host_memory_too_small": "not_rented_in_that_number",
-    }
+    # The page has no rentals whose network is too slow for any plan.
+    alike = {"network_too_slow": "not_rented_in_that_number"}
     differing = {
         gpu: (reason, reasons[gpu])
         for gpu, reason in told
@@ -97,6 +94,7 @@ def test_each_gpu_has_its_rank_or_the_reason_why_not(shown: OpenPage, sample_hom
 
 def test_prices_are_those_of_the_command(shown: OpenPage, sample_home: Home) -> None:
     page = shown("#view=prices&card=h100-sxm-80gb&price=on_demand")
+    page.click("#card-prices .more")
     with reader(sample_home.published) as connection:
         wanted = ask(
             connection,
@@ -143,7 +141,7 @@ def _tabbed(page: object, presses: int) -> Sequence[str]:
         page.keyboard.press("Tab")  # type: ignore[attr-defined]
         reached.append(
             page.evaluate(  # type: ignore[attr-defined]
-                "(({ name, dataset, className }) => name || dataset.view || className)(document.activeElement)"
+                "(({ name, dataset, className: c }) => name || dataset.view || c)(document.activeElement)"
             )
         )
     return reached
