@@ -234,7 +234,7 @@ def _random_job(
 HARSH = {
     "minimum_seconds": ("7200", 3),
     "billing_increment_seconds": ("1 + 600 * (rowid % 7)", 2),
-    "ram_gib": ("30 * node_count", 5),
+    "ram_gib": ("(5 + rowid % 40) * node_count", 4),
     "local_disk_gb": ("25 * (rowid % 40)", 3),
     "persistent_disk": ("rowid % 4 < 2", 2),
     "disk_outlives_host": ("rowid % 6 < 3", 2),
