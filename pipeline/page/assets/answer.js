@@ -26,7 +26,8 @@ const hourly = (c) => `${rate(c.price.hourlyUsd)} per hour${c.rental.gpus_billed
 function cardOf(job, found, names, c, first) {
   const title = capital(names.map((name) => D.picks[name]).join(" and "));
   const cautions = cautionTexts(job, found, c);
-  const against = c === first ? "" : `${money(Math.abs(c.total - first.total))} ${c.total >= first.total ? "more" : "less"}, ${timeAgainst(first, c)}`;
+  const against = c === first ? "" : `${differenceText(c.total - first.total)} ${c.total >= first.total ? "more" : "less"}, ${timeAgainst(first, c)}`;
+  const rankOne = c === first && names.includes("cheapest") && firstByCostText(job, found, c);
   return el("article", { class: classes("card", c === first && "first") },
     el("h3", {}, title),
     el("p", {}, el("span", { class: "money" }, money(c.total)), " ", el("span", { class: "between" }, `${between(fastCost(job, c).total, c.slow.total)} in eight of ten cases`)),
@@ -35,7 +36,9 @@ function cardOf(job, found, names, c, first) {
     el("p", {}, el("strong", {}, `${numberText(c.hours)} hours`), ` at ${hourly(c)}`, against && el("span", { class: "tag" }, ` (${against})`)),
     el("p", { class: "meta" }, `Fits with ${percent(c.plan.fit)} \u00b7 ${fixed(c.plan.tokensPerSecond, 0)} tokens/s, ${c.plan.band.evidence} \u00b7 ${settingText(c.plan.setting)}`),
     names.includes("safest") && el("p", {}, safetyText(job, c)),
+    rankOne && el("p", {}, rankOne),
     cautions.length ? el("p", { class: "warn" }, `Careful: ${cautions.join("; ")}.`) : null,
+    el("details", {}, el("summary", {}, `How ${money(c.total)} comes about`), el("dl", { class: "parts" }, partsOf(c).map(([name, usd, text]) => [el("dt", {}, `${capital(name)} ${money(usd)}`), el("dd", {}, text)]))),
     linksOf(c.rental));
 }
 
@@ -75,7 +78,9 @@ function showAnswer(asked, job, found) {
   const notes = [];
   if (!found.meetsDeadline) notes.push(`Nothing finishes within ${COMMAS.format(job.max_hours)} hours: these are the fastest answer and those that take only a little longer.`);
   if (found.safest === null) notes.push("Safest: none; no company's own machine is sure to fit, to be there and to be in time.");
-  if (found.longer) notes.push(`If you can wait ${numberText(found.longer.hours)} hours, it costs ${money(found.longer.total)}: ${wayText(found.longer)}.`);
+  if (found.longer) notes.push(`If you can wait ${numberText(found.longer.hours)} hours, ${numberText(found.longer.slow.hours)} at the slow end, it costs ${money(found.longer.total)}: ${wayText(found.longer)}.`);
+  const late = found.rows.filter((row) => row.isLateWhenSlow && row.total < first.total).length;
+  if (late) notes.push(`${plural(late, "cheaper way")} ${late === 1 ? "is" : "are"} ranked last: at the slow end of ${late === 1 ? "its band it takes" : "their bands they take"} longer than ${COMMAS.format(job.max_hours)} hours.`);
   const skipped = [unplacedText(asked, job), sanctionedText(job)].filter(Boolean).join(" ");
   show("answer-body", el("div", { class: "cards" }, picks.map(([names, c]) => cardOf(job, found, names, c, first))), notes.map((text) => el("p", { class: "note" }, text)), skipped && el("p", { class: "meta" }, skipped), sharesOf(asked));
 }
@@ -152,7 +157,7 @@ function showRanking(asked, job, found) {
     return;
   }
   for (const row of found.rows.slice(0, SHORT)) fastCost(job, row);
-  const most = Math.max(...found.rows.slice(0, 10).map((row) => row.slow.total));
+  const most = Math.max(...found.rows.slice(0, SHORT).map((row) => row.slow.total));
   const caption = `${plural(found.rows.length, "way")} (${limitsText(asked)}). USD for the finished job, without taxes; the band covers eight of ten cases.`;
   fillTable(byId("ranking-body"), "ranking", { caption, columns: rankingColumns(job, most), rows: found.rows, rowClass: (c) => (c.pick.length ? "first" : null) }, writeState);
 }

@@ -82,7 +82,8 @@ function costOf(job, r, p, price, tokensPerSecond) {
     + inbound * (1 + failures * downloadsPerFailure + interruptions * downloadsPerReclaim) * r.download_usd_per_gb);
   return {
     total: machine + interruption + failure + disks + data, machine, interruption, failure, disks, data,
-    hours, waitHours, billed, failures, interruptions, storage,
+    hours, waitHours, billed, failures, interruptions, storage, setupHours: setup / 3600, trainHours: train / 3600, evaluationHours: (work - train) / 3600,
+    interruptionHours: (running - failingSeconds) / 3600, failureHours: (failingSeconds - work) / 3600,
     // Every started hour counts as used.
     shareUsed: r.gpu_count * Math.min(1, Math.ceil(rounded(isReserved ? hours : (setup + work) / 3600, 6)) / billed) / r.gpus_billed,
   };
@@ -308,7 +309,7 @@ function ranked(job) {
   // If no answer finishes in time, the fastest and those that take only a little longer are kept.
   const mostHours = meetsDeadline || job.deadline_is_strict ? job.max_hours : D.p.missed_deadline_factor * fastest;
   const kept = asked.filter((c) => c.hours <= mostHours);
-  if (!kept.length) return { rows: [], meetsDeadline, longer: null, safest: null, candidates, asked };
+  if (!kept.length) return { rows: [], meetsDeadline, mostHours, longer: null, safest: null, asked };
   addValues(job, kept);
   const { ways, safest } = waysOf(kept);
   pick(ways, safest);
@@ -318,7 +319,7 @@ function ranked(job) {
   const late = leastOf(asked.filter((c) => c.hours > mostHours && c.hours <= mostHours * D.p.longest_wait_factor), by(...TIES));
   const mostToWaitFor = Math.min(...kept.map((c) => c.total / HUNDREDTHS_OF_CENT * (1 - D.p.equal_cost_share)));
   return {
-    rows, meetsDeadline, safest, candidates, asked,
+    rows, meetsDeadline, mostHours, safest, asked,
     longer: late !== null && late.total / HUNDREDTHS_OF_CENT < mostToWaitFor ? late : null,
   };
 }

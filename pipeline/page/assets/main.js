@@ -55,14 +55,14 @@ function readState() {
 }
 
 /** Write the job into the form; examples and their tokens stand together. */
-function fillForm() {
+function fillForm({ typing = null } = {}) {
   const { asked } = state;
   const tokens = asked.examples !== undefined && asked.tokens === undefined ? `${asked.examples} x ${asked.tokens_per_example ?? ""}` : asked.tokens ?? "";
   for (const field of fields()) {
     // A choice without an empty option shows the default of its setting.
     const open = field.tagName === "SELECT" && field.options[0].value !== "" ? D.settingOf.get(field.name).default_value : "";
     const value = field.name === "tokens" ? tokens : asked[field.name] ?? open;
-    if (field.value !== value && document.activeElement !== field) field.value = value;
+    if (field.value !== value && field.name !== typing) field.value = value;
     if (field.tagName === "SELECT" && field.value !== value) {
       // What the choices do not have, such as two kinds, is a choice of its own.
       field.append(el("option", { value }, value));
@@ -76,22 +76,22 @@ function fillForm() {
 
 const fields = () => [...byId("form").querySelectorAll("[name]")];
 
+/** Between a number of examples and the tokens of each: x, of. */
+const EACH = /\s*[x\u00d7*]\s+|\s+[x\u00d7*]\s*|(?<=[\dkmb])[x\u00d7*](?=\d)|\s+(?:of|with|at)\s+/i;
+
 /** The job of the form. Settings of the address that the form has no field for stay. */
 function askedOfForm() {
   const asked = { ...state.asked };
   for (const field of fields()) {
     const value = field.value.trim();
-    if (field.name !== "tokens") {
-      if (value) asked[field.name] = value; else delete asked[field.name];
-      continue;
-    }
-    for (const name of ["tokens", "examples", "tokens_per_example"]) delete asked[name];
-    const [one, other, ...third] = value.split(/\s*[x\u00d7*]\s+|\s+[x\u00d7*]\s*|(?<=[\dkmb])[x\u00d7*](?=\d)/i);
-    if (other === undefined) {
-      if (value) asked.tokens = value;
-    } else {
-      Object.assign(asked, { examples: one, tokens_per_example: other }, third.length ? { epochs: third[0] } : {});
-    }
+    if (value) asked[field.name] = value; else delete asked[field.name];
+  }
+  const [one, other, ...third] = (asked.tokens ?? "").split(EACH);
+  delete asked.examples;
+  delete asked.tokens_per_example;
+  if (other !== undefined) {
+    delete asked.tokens;
+    Object.assign(asked, { examples: one, tokens_per_example: other.replace(/\s+each$/i, "") }, third.length ? { epochs: third.join(" x ") } : {});
   }
   return asked;
 }
@@ -104,7 +104,7 @@ function ask(asked, field = null) {
   if (field !== null && field === changing) history.replaceState(null, "", addressOfState());
   else history.pushState(null, "", addressOfState());
   changing = field;
-  fillForm();
+  fillForm({ typing: field });
   showView();
 }
 

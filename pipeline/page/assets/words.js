@@ -5,8 +5,8 @@ function gpuName(id) {
   return D.gpuOf.get(id)?.name ?? id;
 }
 
-function machineText({ gpu_id: gpu, gpu_count: count, node_count: nodes }) {
-  return `${count} \u00d7 ${gpuName(gpu)}${nodes > 1 ? ` on ${nodes} machines` : ""}`;
+function machineText({ gpu_id: gpu, gpu_count: count, node_count: nodes, gpus_billed: paid }) {
+  return `${paid > count ? `${count} of ${paid}` : count} \u00d7 ${gpuName(gpu)}${nodes > 1 ? ` on ${nodes} machines` : ""}`;
 }
 
 const countryNames = typeof Intl.DisplayNames === "undefined" ? null : new Intl.DisplayNames("en", { type: "region" });
@@ -45,6 +45,33 @@ function timeAgainst(other, c) {
   return Math.abs(saved) < 0.005 ? "in the same time" : `${numberText(Math.abs(saved))} hours ${saved > 0 ? "less" : "longer"}`;
 }
 
+/** A difference in dollars; less than a cent is said so. */
+const differenceText = (hundredths) => (Math.abs(hundredths) < 100 ? "under a cent" : `$${fixed(Math.abs(hundredths) / 10000, 2)}`);
+
+/** What rank 1 would save against the cheapest pick, and what speaks against it (as in words.py). */
+function firstByCostText(job, found, cheapest) {
+  const first = found.rows[0];
+  if (job.objective !== "cost" || cheapest.total <= first.total) return "";
+  const known = cautionTexts(job, found, cheapest);
+  const against = cautionTexts(job, { ...found, safest: null }, first).filter((text) => !known.includes(text));
+  return `Rank 1, ${machineText(first.rental)} at ${first.rental.provider}, costs ${differenceText(cheapest.total - first.total)} less, ${timeAgainst(cheapest, first)}${against.length ? `, but ${against.join(" and ")}` : ""}.`;
+}
+
+/** The parts of a total: [name, hundredths of a cent, how it comes about]. */
+function partsOf({ rental, cost, price }) {
+  const isReserved = rental.price_kind === "reserved";
+  const used = cost.setupHours + cost.trainHours + cost.evaluationHours;
+  const hours = isReserved ? `hours of whole terms of ${rental.term_days} days` : `billed hours at ${rate(price.hourlyUsd)}: set-up ${numberText(cost.setupHours)}, training ${numberText(cost.trainHours)}, evaluation ${numberText(cost.evaluationHours)}`;
+  const unused = !isReserved && cost.billed - used >= 0.005 ? `, and ${numberText(cost.billed - used)} unused: the minimum, or a started billing step` : "";
+  return [
+    ["machine", cost.machine, `${numberText(cost.billed)} ${hours}${unused}`],
+    ["interruptions", cost.interruption, `${fixed(cost.interruptions, 2)} expected, ${numberText(cost.interruptionHours)} paid hours`],
+    ["failures", cost.failure, `${fixed(cost.failures, 3)} expected, ${numberText(cost.failureHours)} paid hours`],
+    ["disk", cost.disks, cost.disks ? `${fixed(cost.storage, 0)} GB while the machine runs` : "not charged"],
+    ["data", cost.data, cost.data ? "result out; image, data set and model in, where charged" : "downloads and uploads, not charged"],
+  ];
+}
+
 /** The names of the settings that a candidate misses, with what was asked for. */
 function missedText(asked, missed) {
   const named = missed.map((name) => (name === "sanctions" ? "countries without sanctions" : name === "kind" ? `${kindWords(asked.kind ?? "on_demand")} prices` : `${optionOf(name)} ${asked[name] ?? ""}`.trim()));
@@ -60,7 +87,7 @@ function reasonText(asked, job, { reason, fit, counts, nearest }) {
     no_price: () => "no source has a ranked price for it",
     not_asked_for: () => "the job leaves it out",
     fits_in_another_number: () => `fits on ${plural(fit.fewest, "GPU")} or more, but the job allows ${job.min_gpus ? `${job.min_gpus} to ` : "at most "}${job.max_gpus}`,
-    not_rented_in_that_number: () => `fits on ${plural(fit.fewest, "GPU")} or more, but is rented out so only with ${choiceOf(counts.map(String))}, or with too slow a network`,
+    not_rented_in_that_number: () => `fits on ${plural(fit.fewest, "GPU")} or more, but within these limits it is rented out only with ${choiceOf(counts.map(String))}, or with too slow a network`,
     host_memory_too_small: () => "its machines have too little host memory to load the model",
     thin_evidence: () => "its speed has weaker evidence than the job asks for",
     not_offered_so: () => (nearest ? `not with ${missedText(asked, nearest.missed)}: the nearest is ${wayText(nearest)}, ${placeText(nearest.rental)}` : "is not rented out so"),
