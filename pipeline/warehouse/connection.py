@@ -15,7 +15,7 @@ from pathlib import Path
 from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.engine import duckdb
 
-STORAGE_VERSION = "v1.5.0"
+STORAGE_VERSION = "v1.2.0"
 """The oldest version of DuckDB whose shell can open the published file."""
 
 MEMORY_VARIABLE = "GPUFARE_MEMORY_LIMIT"

@@ -1,9 +1,15 @@
 -- The settings of a run: their defaults, and the values that are refused.
 
+-- Of the ways to list a relation's columns, this one exists from DuckDB 1.2 on, and in a browser.
+CREATE OR REPLACE MACRO column_names(relation) AS TABLE
+SELECT list_value(*COLUMNS(*)) AS names
+FROM (SELECT alias(COLUMNS(*)) FROM query_table(relation) LIMIT 1);
+COMMENT ON MACRO TABLE column_names IS 'The names of the columns of a relation, as a list; no row if the relation is empty.';
+
 CREATE OR REPLACE MACRO ignored_columns(jobs, known) AS TABLE
 WITH _columns AS (
-    SELECT struct_keys(any_value(_row)) AS given, known AS names
-    FROM (SELECT _row FROM query_table(jobs) AS _row LIMIT 1)
+    SELECT names AS given, known AS names
+    FROM column_names(jobs)
 )
 
 SELECT
@@ -14,9 +20,8 @@ COMMENT ON MACRO TABLE ignored_columns IS
     'The unknown columns of a relation, as a member of assumptions, so that a misspelt setting does not silently fall back to its default.';
 
 CREATE OR REPLACE MACRO run_columns() AS (
-    SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note', 'recipe'])
-    FROM main.measured_runs AS _run
-    LIMIT 1
+    SELECT list_concat(names, ['job', 'calibration', 'carried', 'note', 'recipe'])
+    FROM column_names('main.measured_runs')
 );
 COMMENT ON FUNCTION run_columns IS
     'The columns that may occur in a relation of runs: those that are read, and those known not to be settings.';
