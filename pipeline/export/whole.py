@@ -11,7 +11,7 @@ from typing import Any, Literal
 import duckdb
 
 from pipeline.catalog.schema import table_names
-from pipeline.export.cells import DATETIME, csv_cell
+from pipeline.export.cells import BYTE_ORDER_MARK, DATETIME, csv_cell
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
 from pipeline.export.tables import BY_DAY, Table, described
@@ -156,11 +156,18 @@ class _Writer:
         file = self.folder / path
         file.parent.mkdir(exist_ok=True)
         csv = file.suffix == ".csv"
-        cells = [csv_cell(column, kind) if csv else f'"{column}"' for column, kind in table.types.items()]
-        query = f'SELECT {", ".join(cells)} FROM main."{table.name}" WHERE {rows}'  # noqa: S608 - our own names
+        columns = _csv_columns(table.types) if csv else [f'"{column}"' for column in table.types]
+        query = f'SELECT {", ".join(columns)} FROM main."{table.name}" WHERE {rows}'  # noqa: S608 - our own names
         with naming(file):
             if csv:
                 self.connection.sql(query).write_csv(path_for_duckdb(file), timestamp_format=DATETIME)
             else:
                 self.connection.sql(query).write_parquet(path_for_duckdb(file), compression="zstd")
         return resource(file, self.folder, description, schema)
+
+
+def _csv_columns(types: dict[str, str]) -> list[str]:
+    """Return the SQL that writes columns to CSV under their names, the first of which starts the file."""
+    marks = [BYTE_ORDER_MARK, *[""] * (len(types) - 1)]
+    named = zip(types.items(), marks, strict=True)
+    return [f'{csv_cell(column, kind)} AS "{mark}{column}"' for (column, kind), mark in named]

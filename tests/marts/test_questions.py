@@ -15,18 +15,73 @@ from pipeline.home.paths import Home
 from pipeline.warehouse.query import reader
 
 MISSING_IN_1_4 = frozenset(
-    """ago arg_max_nulls_last arg_min_nulls_last assert_true binom bitstring_byte_comparable combine_aggr
-    create_external_resource days_in_month decimal_average decimal_division deregister_external_resource
-    destroy_external_resource duckdb_available_metrics duckdb_coordinate_systems duckdb_dialects
-    duckdb_eviction_queues duckdb_extension_repositories duckdb_external_resource_types
-    duckdb_external_resources duckdb_grammar_extensions duckdb_profiling_settings
-    duckdb_secret_type_parameters duckdb_triggers get_type hive_partition_component if index_key invoke lttb
-    make_type overlay parse_formatted_bytes path_join pg_sleep python_arrow_scan read_duckdb
-    read_single_csv_file register_external_resource register_external_resource_type setval sleep_ms
-    st_asbinary st_astext st_aswkb st_aswkt st_crs st_geomfromwkb st_intersects_extent st_setcrs struct_keys
-    struct_values switch to_aggregate_state variant_array_length variant_comparator variant_contains
-    variant_exists variant_extract_string variant_group_array variant_group_object variant_keys
-    variant_normalize variant_type vertex_extract""".split()
+    [
+        "ago",
+        "arg_max_nulls_last",
+        "arg_min_nulls_last",
+        "assert_true",
+        "binom",
+        "bitstring_byte_comparable",
+        "combine_aggr",
+        "create_external_resource",
+        "days_in_month",
+        "decimal_average",
+        "decimal_division",
+        "deregister_external_resource",
+        "destroy_external_resource",
+        "duckdb_available_metrics",
+        "duckdb_coordinate_systems",
+        "duckdb_dialects",
+        "duckdb_eviction_queues",
+        "duckdb_extension_repositories",
+        "duckdb_external_resource_types",
+        "duckdb_external_resources",
+        "duckdb_grammar_extensions",
+        "duckdb_profiling_settings",
+        "duckdb_secret_type_parameters",
+        "duckdb_triggers",
+        "get_type",
+        "hive_partition_component",
+        "if",
+        "index_key",
+        "invoke",
+        "lttb",
+        "make_type",
+        "overlay",
+        "parse_formatted_bytes",
+        "path_join",
+        "pg_sleep",
+        "python_arrow_scan",
+        "read_duckdb",
+        "read_single_csv_file",
+        "register_external_resource",
+        "register_external_resource_type",
+        "setval",
+        "sleep_ms",
+        "st_asbinary",
+        "st_astext",
+        "st_aswkb",
+        "st_aswkt",
+        "st_crs",
+        "st_geomfromwkb",
+        "st_intersects_extent",
+        "st_setcrs",
+        "struct_keys",
+        "struct_values",
+        "switch",
+        "to_aggregate_state",
+        "variant_array_length",
+        "variant_comparator",
+        "variant_contains",
+        "variant_exists",
+        "variant_extract_string",
+        "variant_group_array",
+        "variant_group_object",
+        "variant_keys",
+        "variant_normalize",
+        "variant_type",
+        "vertex_extract",
+    ]
 )
 """Functions of this DuckDB that DuckDB 1.4 lacks; a nightly test compares them with its own list."""
 
