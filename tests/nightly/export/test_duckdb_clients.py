@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from pipeline.home import paths
@@ -39,7 +40,8 @@ tables = connection.execute(
     '''SELECT DISTINCT table_name FROM duckdb_columns()
     WHERE schema_name = 'main' AND data_type = 'TIMESTAMP WITH TIME ZONE' AND database_name = 'gpufare' '''
 ).fetchall()
-print(json.dumps([[name, len(connection.execute(f"FROM {{name}} LIMIT 9").fetchall())] for (name,) in tables]))
+names = [name for (name,) in tables]
+print(json.dumps({{name: len(connection.execute(f"FROM {{name}} LIMIT 9").fetchall()) for name in names}}))
 """
 FUNCTIONS = """
 import duckdb, json
@@ -134,7 +136,7 @@ def test_times_are_read_with_the_packages_that_the_page_names(
     ]
     installed = {path.stem.partition("-")[0] for path in folder.glob("*.dist-info")}
     assert command == f"pip install {' '.join(sorted(installed))}"
-    read = dict(json.loads(told(folder, MOMENTS, sample_home.published)))
+    read = json.loads(told(folder, MOMENTS, sample_home.published))
     assert {"offers", "offers_latest", "publication"} < {name for name, rows in read.items() if rows}
     (code,) = [block.text for block in blocks("python") if block.page == PAGE]
     (tmp_path / "gpufare.duckdb").symlink_to(sample_home.published)
@@ -146,7 +148,5 @@ def test_the_functions_that_1_4_lacks_are_known() -> None:
         WHERE internal AND function_type IN ('scalar', 'aggregate', 'macro', 'table', 'table_macro')
             AND coalesce(extension_name, 'core_functions') = 'core_functions'
             AND regexp_full_match(function_name, '[a-z]\\w*')"""
-    import duckdb
-
     here = {name for (name,) in duckdb.sql(ours).fetchall()}
     assert here - set(json.loads(told(client("1.4"), FUNCTIONS))) == MISSING_IN_1_4
