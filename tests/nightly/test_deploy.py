@@ -110,7 +110,7 @@ def test_the_publishing_workflow_publishes_what_it_writes_and_leaves_out_what_it
     exports = [command for command in found if command.startswith("gpufare export")]
     folders = [command.split()[2] for command in exports]
     assert {folder.split("/")[0] for folder in folders} == {upload["with"]["path"]}
-    assert len(set(folders)) == len(folders) == 5
+    assert len(set(folders)) == len(folders) == 4
     assert found[-1] == f"gpufare report {upload['with']['path']}"  # the page of the site's own address
     assert jobs["publish"]["needs"] == "export"
     assert jobs["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
@@ -143,7 +143,7 @@ def test_the_publishing_workflow_exports_what_the_pages_say(
     (upload,) = [step for step in steps if "upload-pages-artifact" in step.get("uses", "")]
     site = tmp_path / upload["with"]["path"]
     for file in (
-        *("index.html", "latest/cheapest.csv", "tables/offers/2026-08-22.parquet", "api/v1/index.json"),
+        *("index.html", "tables/latest/cheapest.csv", "tables/offers/2026-08-22.parquet", "api/v1/index.json"),
         "api/v1/cheapest/llama-3.1-8b-lora-100m.json",
     ):
         assert (site / file).stat().st_size > 0, file
