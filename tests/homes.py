@@ -74,20 +74,6 @@ def with_double_prices_before(root: Path, sample_home: Home) -> Home:
     return home
 
 
-def with_double_prices_before(root: Path, sample_home: Home) -> Home:
-    """A home under ``root`` with the sample home's published file, to which a day before is added on which
-    every price per GPU-hour was double."""
-    home = Home(root)
-    home.published.parent.mkdir(parents=True)
-    shutil.copy(sample_home.published, home.published)
-    with duckdb.connect(home.published) as connection:
-        connection.execute(
-            "INSERT INTO main.offers SELECT * REPLACE"
-            " (day - 1 AS day, 2 * usd_per_gpu_hour AS usd_per_gpu_hour) FROM main.offers"
-        )
-    return home
-
-
 def small_catalogue(folder: Path) -> Path:
     """The catalogue with a few workloads and no claims, so that a day is published in a second or two."""
     shutil.copytree(CATALOGUE, folder)

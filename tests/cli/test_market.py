@@ -9,7 +9,6 @@ from pipeline.home.paths import Home
 from pipeline.questions.tables import LEVELS, LONGEST_LINE, prices_line
 from tests.conftest import gpufare
 from tests.homes import with_double_prices_before
-from tests.homes import with_double_prices_before
 
 
 def rows(*arguments: str, home: Home) -> list[dict[str, Any]]:
