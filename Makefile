@@ -17,6 +17,12 @@ DEMO_HOME := data/demo
 # Locked without their dependencies; requirements-consumers.in gives the reason.
 CONSUMERS_ALONE := skypilot==0.14.1 gpuhunt==0.1.34
 
+# Versions of DuckDB that open the published file, as docs/how-to/sql-and-bi.md states; each is alone with the packages that
+# the page names. They are pinned by version, because pip accepts one version per package in a file of hashes.
+DUCKDB_CLIENTS := 1.2.2 1.3.2 1.4.5 1.5.6
+DUCKDB_WASM := 1.32.0
+CLIENTS := .venv-consumers/duckdb
+
 # $(call install,FOLDER,PACKAGES): with uv if it is installed, in a tenth of pip's processor time; without it, or if it
 # fails, with pip, whose settings may name another index. pip compiles packages; uv is told to if Python may not later.
 UV ?= $(shell command -v uv 2>/dev/null)
@@ -49,7 +55,7 @@ pytest: $(READY)
 # What takes longer than a pull request may: fuzzing, kills, other tools, the tracer, mutants. Ends with a table.
 # PARTS="fuzz store" runs some parts. Parts that need packages of another environment are skipped without them.
 nightly: $(READY)
-	-$(MAKE) --jobs 2 --keep-going $(VENV)/lake/.ready .venv-consumers/.ready
+	-$(MAKE) --jobs 2 --keep-going $(VENV)/lake/.ready .venv-consumers/.ready $(CLIENTS)/.ready
 	$(BIN)/python -m tests.nightly $(PARTS)
 
 # Skipped, not failed, if torch cannot be installed.
@@ -152,6 +158,14 @@ $(VENV)/lake/.ready: requirements-lake.lock | $(READY)
 .venv-consumers/.ready: requirements-consumers.lock
 	[ -x .venv-consumers/bin/python ] || $(PYTHON) -m venv .venv-consumers
 	$(call install,.venv-consumers,--quiet --no-deps --require-hashes -r requirements-consumers.lock)
+	touch $@
+
+# DuckDB-WASM is installed only if npm is available.
+$(CLIENTS)/.ready: Makefile | .venv-consumers/.ready
+	rm -rf $(@D)
+	$(foreach version,$(DUCKDB_CLIENTS),{ $(call install,.venv-consumers,--quiet --no-deps \
+		--target $(@D)/$(version) duckdb==$(version) pytz); } &&) true
+	! command -v npm || npm install --silent --no-audit --no-fund --prefix $(@D)/wasm @duckdb/duckdb-wasm@$(DUCKDB_WASM)
 	touch $@
 
 # An existing environment keeps its Python and is updated. The whole environment begins with the part for the demo.

@@ -60,8 +60,9 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
 @click.option(
     "--for",
     "tool",
-    type=click.Choice(["skypilot", "gpuhunt"]),
-    help="Instead of the tables, write a catalogue in the layout that this tool reads.",
+    type=click.Choice(["skypilot", "gpuhunt", "api"]),
+    help="Instead of the tables, write a catalogue in the layout that this tool reads; api means a JSON API "
+    "of static files.",
 )
 @click.option(
     "--republishable",
@@ -82,7 +83,8 @@ def export(
     FOLDER must be new, empty, or an earlier export, which is replaced once the new one is complete. Tables
     that grow daily have one file per day; the folder latest/ holds a small set for spreadsheets, under 2 MB.
 
-    With --for, write the newest offers as a catalogue for skypilot or gpuhunt instead.
+    With --for, write the newest offers as a catalogue for skypilot or gpuhunt instead, or a JSON API of
+    static files, whose v1/index.json describes the other files.
     """
     from pipeline.export.layouts import write
     from pipeline.warehouse.query import age_note, reader

@@ -15,6 +15,9 @@ FORMULA_START = rf"^(?:[{_BLANK}]*[=+\-@＝＋－＠]|[\t\r\n])"
 """Start of a cell that a spreadsheet would run as a formula, even in full-width characters or after spaces;
 such text gets an apostrophe in front. The pattern means the same in Python and DuckDB."""
 
+BYTE_ORDER_MARK = "\ufeff"
+"""Starts a CSV file, without which Excel does not read it as UTF-8."""
+
 DATETIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 """The datetime format of a data package; the connection's time zone is UTC."""
 
@@ -25,14 +28,14 @@ def safe_text(value: Any) -> Any:
 
 
 def csv_cell(name: str, kind: str) -> str:
-    """Return the SQL expression that writes a column to CSV under its name. ``kind`` is the DuckDB type."""
+    """Return the SQL expression that writes a column to CSV. ``kind`` is the DuckDB type."""
     cell = f'"{name}"'
     if kind == "VARCHAR":
         quote = f"CASE WHEN regexp_matches({cell}, '{FORMULA_START}') THEN '''' ELSE '' END"
-        return f"{quote} || {cell} AS {cell}"
+        return f"{quote} || {cell}"
     if kind in ("DOUBLE", "FLOAT"):
-        return f"{_plain_decimal(cell)} AS {cell}"
-    return f"to_json({cell})::VARCHAR AS {cell}" if kind.endswith("[]") else cell
+        return _plain_decimal(cell)
+    return f"to_json({cell})::VARCHAR" if kind.endswith("[]") else cell
 
 
 def _plain_decimal(cell: str) -> str:

@@ -1,5 +1,5 @@
-"""Writes an export: the published tables, or a catalogue in another tool's format. Checks whether the known
-terms of the sources allow an export to be republished."""
+"""Writes an export: the published tables, a static JSON API, or a catalogue in another tool's format. Checks
+whether the known terms of the sources allow an export to be republished."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 
 from pipeline.catalog.source_config import configs
+from pipeline.export.api import API, export_api
 from pipeline.export.folder import ExportError
 from pipeline.export.gpuhunt import GPUHUNT
 from pipeline.export.machines import export_machines
@@ -34,8 +35,9 @@ def write(
 ) -> list[str]:
     """Write an export and return lines for the user. Raises ExportError and QueryError.
 
-    ``form``, ``tables`` and ``since`` do not apply to a tool's layout. ``republishable`` rejects prices whose
-    source is known to forbid republishing them, and omits columns that quote the sources' pages.
+    ``tool`` is a key of CATALOGUES, or API; ``form``, ``tables`` and ``since`` do not apply to them.
+    ``republishable`` rejects prices whose source is known to forbid republishing them, and omits columns that
+    quote the sources' pages.
     """
     if republishable:
         check_republishable(connection)
@@ -46,6 +48,9 @@ def write(
         raise ExportError(f"--for {tool} has its own format: leave out --format")
     if tables or since:
         raise ExportError(f"--for {tool} writes the newest offers: leave out --tables and --since")
+    if tool == API:
+        export_api(connection, folder)
+        return []
     return export_machines(connection, folder, CATALOGUES[tool])
 
 

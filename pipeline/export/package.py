@@ -25,6 +25,7 @@ LICENSES = [
 
 MEDIA_TYPES = {
     "csv": "text/csv",
+    "json": "application/json",
     "parquet": "application/vnd.apache.parquet",
     "txt": "text/plain",
     "zip": "application/zip",

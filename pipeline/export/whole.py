@@ -11,12 +11,12 @@ from typing import Any, Literal
 import duckdb
 
 from pipeline.catalog.schema import table_names
-from pipeline.export.cells import DATETIME, csv_cell
+from pipeline.export.cells import BYTE_ORDER_MARK, DATETIME, csv_cell
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
 from pipeline.export.tables import BY_DAY, Table, described
 from pipeline.home.disk import naming
-from pipeline.warehouse.connection import path_for_duckdb
+from pipeline.warehouse.connection import path_for_duckdb, quoted
 from pipeline.warehouse.query import ask
 
 Form = Literal["csv", "parquet"]
@@ -88,7 +88,7 @@ def export(
     wanted = _chosen(tables)
     with replaced(folder) as new:
         keyed = wanted - set(BY_DAY)
-        writer = _Writer(connection, new, form, since)
+        writer = Writer(connection, new, form, since)
         resources = []
         for name in [name for name in table_names() if name in wanted]:
             omitted = ROWS_OF_PAGES.get(name, ()) if republishable else ()
@@ -98,12 +98,12 @@ def export(
             table = described(connection, small.table, keyed, only=small.columns)
             path = f"{LATEST}/{name}.csv"
             resources.append(writer.part(table, small.rows, path, small.description, table.schema))
-        write_descriptor(new, TITLE, resources, _sources_of(connection))
+        write_descriptor(new, TITLE, resources, sources_of(connection))
         when = f" since {since}" if since else ""
         return [f"{name}: no rows{when}" for name in BY_DAY if name in wanted and not (new / name).exists()]
 
 
-def _sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
+def sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
     """Return the sources of the published offers and of the exchange rates."""
     query = """SELECT source FROM main.offers UNION SELECT source FROM main.sources
                 WHERE kind = 'exchange_rates' ORDER BY 1"""
@@ -122,7 +122,9 @@ def _chosen(asked: Sequence[str]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class Writer:
+    """Writes tables into the folder of an export. ``form`` is that of files without another suffix."""
+
     connection: duckdb.DuckDBPyConnection
     folder: Path
     form: Form
@@ -150,17 +152,27 @@ class _Writer:
         ]
 
     def part(
-        self, table: Table, rows: str, path: str, description: str, schema: dict[str, Any] | str
+        self, table: Table, rows: str, path: str, description: str, schema: dict[str, Any] | str | None
     ) -> dict[str, Any]:
         """Write some rows of a table to a file in the format its suffix names; return the resource."""
         file = self.folder / path
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         csv = file.suffix == ".csv"
-        cells = [csv_cell(column, kind) if csv else f'"{column}"' for column, kind in table.types.items()]
-        query = f'SELECT {", ".join(cells)} FROM main."{table.name}" WHERE {rows}'  # noqa: S608 - our own names
+        columns = _csv_columns(table.types) if csv else [f'"{column}"' for column in table.types]
+        query = f'SELECT {", ".join(columns)} FROM main."{table.name}" WHERE {rows}'  # noqa: S608 - our own names
         with naming(file):
             if csv:
                 self.connection.sql(query).write_csv(path_for_duckdb(file), timestamp_format=DATETIME)
+            elif file.suffix == ".json":
+                options = f"FORMAT json, ARRAY true, TIMESTAMPFORMAT '{DATETIME}'"
+                self.connection.execute(f"COPY ({query}) TO '{quoted(file)}' ({options})")
             else:
                 self.connection.sql(query).write_parquet(path_for_duckdb(file), compression="zstd")
         return resource(file, self.folder, description, schema)
+
+
+def _csv_columns(types: dict[str, str]) -> list[str]:
+    """Return the SQL that writes columns to CSV under their names, the first of which starts the file."""
+    marks = [BYTE_ORDER_MARK, *[""] * (len(types) - 1)]
+    named = zip(types.items(), marks, strict=True)
+    return [f'{csv_cell(column, kind)} AS "{mark}{column}"' for (column, kind), mark in named]

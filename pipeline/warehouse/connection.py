@@ -15,8 +15,9 @@ from pathlib import Path
 from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.engine import duckdb
 
-STORAGE_VERSION = "v1.5.0"
-"""The oldest version of DuckDB whose shell can open the published file."""
+STORAGE_VERSION = "v1.2.0"
+"""The oldest version of DuckDB that can open the published file. The macros also run in older versions than
+this project's, from 1.4 on (docs/how-to/sql-and-bi.md)."""
 
 MEMORY_VARIABLE = "GPUFARE_MEMORY_LIMIT"
 

@@ -4,4 +4,4 @@ FROM countries AS c
 JOIN offers_latest AS o ON o.country = c.country AND o.ranked
 WHERE c.eu_member
 GROUP BY ALL
-ORDER BY providers DESC, country
+ORDER BY providers DESC, c.country

@@ -4,4 +4,4 @@ WITH wanted AS (
 )
 
 SELECT day, gpu_id, price_kind, usd_per_gpu_hour, source, sources
-FROM daily_prices_for('wanted');
+FROM daily_prices_for('wanted')

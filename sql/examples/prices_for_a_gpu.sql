@@ -4,4 +4,4 @@ WITH wanted AS (
 )
 
 SELECT usd_per_gpu_hour, gpu, gpu_count, provider, country, tier_class, price_age_days
-FROM prices_for('wanted');
+FROM prices_for('wanted')

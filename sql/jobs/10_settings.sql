@@ -625,8 +625,9 @@ _job_maps AS (
         map_from_entries(list((setting, machines)) FILTER (machines IS NOT NULL)) AS read_machines,
         map_from_entries(list((setting, other_cards)) FILTER (other_cards IS NOT NULL)) AS other_cards,
         map_from_entries(
-            list((if(starts_with(setting, 'exclude_'), 'not ', '') || s.constrains, meant))
-            FILTER (s.constrains || meant::VARCHAR IS NOT NULL)
+            list((
+                CASE WHEN starts_with(setting, 'exclude_') THEN 'not ' ELSE '' END || s.constrains, meant
+            )) FILTER (s.constrains || meant::VARCHAR IS NOT NULL)
         ) AS names,
         map_from_entries(list((s.constrains, number)) FILTER (s.constrains || number IS NOT NULL)) AS most,
         min(assumption) AS assumption,

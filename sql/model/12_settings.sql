@@ -1,22 +1,31 @@
 -- The settings of a run: their defaults, and the values that are refused.
 
+-- list_value(*COLUMNS(*)) over alias(COLUMNS(*)) is the list of column names that DuckDB 1.4 and DuckDB in a
+-- browser have, too. query_table would read a caller's CTE even of the name main.measured_runs.
 CREATE OR REPLACE MACRO ignored_columns(jobs, known) AS TABLE
 WITH _columns AS (
-    SELECT struct_keys(any_value(_row)) AS given, known AS names
-    FROM (SELECT _row FROM query_table(jobs) AS _row LIMIT 1)
+    SELECT list_value(*COLUMNS(*)) AS given
+    FROM (SELECT alias(COLUMNS(*)) FROM query_table(jobs) LIMIT 1)
+),
+
+_compared AS (
+    SELECT given, known AS names
+    FROM _columns
 )
 
 SELECT
     json_names('ignored_columns', list_filter(given, lambda name: NOT list_contains(names, lower(name))))
         AS ignored
-FROM _columns;
+FROM _compared;
 COMMENT ON MACRO TABLE ignored_columns IS
     'The unknown columns of a relation, as a member of assumptions, so that a misspelt setting does not silently fall back to its default.';
 
 CREATE OR REPLACE MACRO run_columns() AS (
-    SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note', 'recipe'])
-    FROM main.measured_runs AS _run
-    LIMIT 1
+    SELECT list_concat(names, ['job', 'calibration', 'carried', 'note', 'recipe'])
+    FROM (
+        SELECT list_value(*COLUMNS(*)) AS names
+        FROM (SELECT alias(COLUMNS(*)) FROM main.measured_runs LIMIT 1)
+    )
 );
 COMMENT ON FUNCTION run_columns IS
     'The columns that may occur in a relation of runs: those that are read, and those known not to be settings.';

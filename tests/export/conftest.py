@@ -45,5 +45,5 @@ def fields(folder: Path, resource: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def rows_of(file: Path) -> list[dict[str, str]]:
     """The rows of a CSV file."""
-    with file.open(newline="", encoding="utf-8") as opened:
+    with file.open(newline="", encoding="utf-8-sig") as opened:
         return list(csv.DictReader(opened))

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+from codecs import BOM_UTF8
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -35,8 +36,10 @@ def test_every_file_is_described_to_the_byte(exported: Path) -> None:
         assert resource["bytes"] == len(content)
         assert resource["hash"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
         assert (resource["format"], resource["mediatype"]) == ("csv", "text/csv")
+        assert resource["encoding"] == "utf-8"
+        assert content.startswith(BOM_UTF8)  # Excel takes anything else for the system's old encoding
         described = fields(exported, resource)
-        assert list(described) == next(csv.reader(content.decode().splitlines()[:1]))
+        assert list(described) == next(csv.reader(content.decode("utf-8-sig").splitlines()[:1]))
         for name, each in described.items():
             numeric = each["type"] in ("number", "integer")
             lacks_unit = numeric and set(UNITS) & set(name.split("_")) and "unit" not in each

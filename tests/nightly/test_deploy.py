@@ -12,10 +12,12 @@ import dagster as dg
 import pytest
 import yaml
 
+from pipeline.export.folder import DESCRIPTOR
 from pipeline.export.layouts import forbidden
 from pipeline.health.webhook import WEBHOOK_VARIABLE
-from pipeline.home.paths import HOME_VARIABLE
+from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.resources import PAGES_VARIABLE
+from tests.conftest import gpufare, with_plans
 from tests.documentation.test_commands import problem_of
 
 PROJECT = Path(__file__).parents[2]
@@ -121,6 +123,34 @@ def test_the_publishing_workflow_publishes_what_it_writes_and_leaves_out_what_it
         for each in (steps, workflow("workflow")["jobs"]["refresh"]["steps"])
     )
     assert not own.startswith(other)
+
+
+def test_the_publishing_workflow_exports_what_the_pages_say(
+    sample_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the demo's home, in which the sources whose terms forbid it were not asked, either."""
+    monkeypatch.chdir(tmp_path)
+    home = with_plans(tmp_path / "home", sample_home)
+    written = gpufare("demo", home=home)
+    assert written.returncode == 0, written.stderr
+    steps = workflow("publish")["jobs"]["export"]["steps"]
+    for step in steps:
+        for command in commands(step.get("run", "")):
+            words = shlex.split(command)[1:]
+            if words[0] in ("export", "report"):
+                answer = gpufare(*words, home=home)
+                assert answer.returncode == 0, answer.stderr
+    (upload,) = [step for step in steps if "upload-pages-artifact" in step.get("uses", "")]
+    site = tmp_path / upload["with"]["path"]
+    for file in (
+        *("index.html", "tables/latest/cheapest.csv", "tables/offers/2026-08-22.parquet"),
+        *("api/v1/index.json", "api/v1/cheapest/llama-3.1-8b-lora-100m.json"),
+    ):
+        assert (site / file).stat().st_size > 0, file
+    exported = {path.name for path in site.iterdir() if (path / DESCRIPTOR).exists()}
+    page = (HOW_TO / "export.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"beside the report are ([^.]+?), each with a", " ".join(page.split()))
+    assert set(re.findall(r"`(\w+)/`", told)) == exported
 
 
 def test_no_file_has_a_secret_in_it() -> None:

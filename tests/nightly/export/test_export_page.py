@@ -1,6 +1,8 @@
 """Each example of the page on exports runs, in the environment that has its packages, on one export."""
 
+import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -24,7 +26,8 @@ def place(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("place")
     with reader(sample_home.published, writes_files=True) as connection:
         write(connection, place / "out", None, None, ("latest", "offers"), None)
-        write(connection, place / "out-gpuhunt", "gpuhunt", None, (), None)
+        for tool in ("gpuhunt", "api"):
+            write(connection, place / f"out-{tool}", tool, None, (), None)
     (place / "gpufare.duckdb").symlink_to(sample_home.published)
     return place
 
@@ -45,8 +48,19 @@ def test_an_example_runs(code: str, place: Path, request: pytest.FixtureRequest)
     assert run([str(python), "-c", code], place).strip()
 
 
+def command_of(program: str) -> str:
+    commands = [c for block in blocks("console") if block.page == PAGE for c in block.commands]
+    (command,) = [command for command in commands if command.startswith(f"{program} ")]
+    return command
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="no jq on this machine")
+def test_jq_reads_the_api(place: Path) -> None:
+    answer = json.loads(run(["bash", "-c", command_of("jq")], place))
+    assert list(answer) == ["gpu", "provider", "total_usd"]
+    assert answer["total_usd"] > 0
+
+
 def test_the_duckdb_shell_reads_all_days(place: Path, consumers: Path) -> None:
-    (command,) = [
-        c for block in blocks("console") if block.page == PAGE for c in block.commands if c[:6] == "duckdb"
-    ]
+    command = command_of("duckdb")
     assert "2026-08-22" in run(["bash", "-c", f'PATH="{consumers.parent}:$PATH" {command}'], place)
