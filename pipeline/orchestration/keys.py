@@ -9,6 +9,9 @@ from pipeline.catalog.source_config import SourceConfig, configs
 
 MORNING = dg.AssetKey("morning")
 
+CAPTURE_STEP = "capture_and_read"
+"""The step that captures and reads all chosen sources."""
+
 SOURCE_TAG = "source"
 """The tag of a source's two assets."""
 

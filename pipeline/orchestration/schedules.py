@@ -87,10 +87,8 @@ def _request(
     if not names:
         return dg.SkipReason(reasons or "no source to ask")
     context.log.info(reasons or "no source is off")
-    moment = context.scheduled_execution_time
     return dg.RunRequest(
-        run_key=moment.isoformat(),
-        partition_key=moment.date().isoformat(),
+        run_key=context.scheduled_execution_time.isoformat(),
         asset_selection=[key(name) for name in names for key in (raw_key, offers_key)],
     )
 

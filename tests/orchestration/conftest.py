@@ -96,19 +96,16 @@ class Dagster:
 
     def sources(self, names: str, home: Home, pages: str = "", day: date = TODAY) -> Run:
         """One run of sources, whose names have spaces between."""
-        import dagster as dg
-
         from pipeline.catalog.source_config import source_config
-        from pipeline.orchestration.keys import offers_key, raw_key
+        from pipeline.orchestration.keys import CAPTURE_STEP, offers_key, raw_key
         from pipeline.orchestration.source_assets import source_assets
 
-        days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
         return self.run(
-            [source_assets([source_config(name) for name in names.split()], days)],
+            [source_assets([source_config(name) for name in names.split()])],
             home,
             pages,
             selection=[key(name) for name in names.split() for key in (raw_key, offers_key)],
-            partition_key=day.isoformat(),
+            run_config={"ops": {CAPTURE_STEP: {"config": {"day": str(day)}}}},
         )
 
     def publish(self, home: Home) -> Run:

@@ -128,7 +128,7 @@ def tick(defs: "dg.Definitions", home: Home) -> Callable[..., Any]:
 def asked(tick: Any) -> set[str]:
     """The sources of the tick's one run, each with both of its assets."""
     (request,) = tick.run_requests
-    assert (request.partition_key, request.run_key) == (TODAY.isoformat(), MORNING_OF_TODAY.isoformat())
+    assert (request.partition_key, request.run_key) == (None, MORNING_OF_TODAY.isoformat())
     keys = [tuple(key.path) for key in request.asset_selection]
     raw = {name for kind, name in keys if kind == "raw"}
     read = {name for kind, name in keys if kind in ("offers", "exchange_rates")}
@@ -186,7 +186,7 @@ def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
     assert broken.metadata["last good day"].value == "never"
     assert well.metadata["last good day"].value == str(TODAY)
     assert run.made == {("raw", "lambda"), ("raw", "runpod"), ("offers", "runpod")}
-    assert run.metadata("offers", "runpod")["dagster/partition_row_count"] == 47
+    assert run.metadata("offers", "runpod") == {"day": str(TODAY), "dagster/row_count": 47}
 
     assert asked(tick("capture_again")) == {"lambda"}
     shutil.copytree(PAGES / "lambda", pages / "lambda", dirs_exist_ok=True)
@@ -280,8 +280,7 @@ def test_killed_and_canceled_runs_leave_an_outcome_and_an_incident(
     job = defs.resolve_job_def("capture").get_subset(asset_selection=keys)
     for kind, what in (("killed", "Exceeded maximum runtime."), ("canceled", "A person ended it.")):
         home = Home(tmp_path / kind)
-        tags = {**job.tags, "dagster/partition": TODAY.isoformat()}
-        run = instance.create_run_for_job(job, tags=tags, asset_selection=frozenset(keys))
+        run = instance.create_run_for_job(job, tags=job.tags, asset_selection=frozenset(keys))
         end = instance.report_run_failed if kind == "killed" else instance.report_run_canceled
         context = dg.build_run_status_sensor_context("sensor", end(run, what), instance, run)
         resource = GpufareHome(root=f"{home.root}")
@@ -312,7 +311,7 @@ def test_on_a_past_day_captured_sources_are_read_again_and_others_skipped(
     assert (run.success, run.made) == (True, {("raw", "runpod"), ("offers", "runpod")})
     again = f"no request was sent: {GOOD} is past, and its archive is read"
     assert run.metadata("raw", "runpod")["read again"] == again
-    assert run.metadata("offers", "runpod") == {"dagster/partition_row_count": 46}
+    assert run.metadata("offers", "runpod") == {"day": str(GOOD), "dagster/row_count": 46}
     assert len(Archive(home.archive).captures("runpod", GOOD)) == 1
     title, day = source_config("modal").title, GOOD
     why = f"{title} was not captured on {day}: a live page shows today's prices only"
@@ -359,7 +358,7 @@ def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
 
     job = defs.resolve_job_def("capture")
     options: dict[str, Any] = {"asset_selection": [raw_key("modal"), offers_key("modal")]}
-    options |= {"instance": dagster.instance, "partition_key": TODAY.isoformat()}
+    options |= {"instance": dagster.instance}
     with PagesServer(PAGES) as server:
         monkeypatch.setenv(PAGES_VARIABLE, server.base_url)
         assert job.execute_in_process(**options).success
