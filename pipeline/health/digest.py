@@ -59,7 +59,7 @@ class Problem:
     step: str = ""
 
     def lines(self) -> list[str]:
-        """Return the problem in a line of plain text, and an indented one on what stands in and what helps."""
+        """Return a line of plain text, and an indented one on what stands in and what helps."""
         happened = f"{self.subject}: {self.what}{f': {self.why}' if self.why else ''}"
         helps = f"-> {self.step}" if self.step else ""
         more = " ".join(filter(None, [f"{self.meanwhile}." if self.meanwhile else "", helps]))

@@ -47,6 +47,10 @@ ORDER BY h.source
 """  # noqa: S608 - our own table
 
 
+_RESULTS = {each.value: each for each in SourceResult}
+_CODES = {each.value: each for each in OutcomeCode}
+
+
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """A source's state: its row of ``source_health`` with the result and code of its newest attempt, the last
@@ -64,7 +68,7 @@ class SourceState:
             return _not_asked(row)
         if row["last_attempt_accepted"] or row["result"] is None:
             return str(row["state"]).replace("_", " ")
-        failed = f"{SourceResult(row['result']).sentence}{_since(row)}"
+        failed = f"{_RESULTS[row['result']].sentence}{_since(row)}"
         return f"{_not_asked(row)}, when it failed: {failed}" if row["overdue"] else failed
 
     @property
@@ -87,8 +91,8 @@ class SourceState:
         """The command or the step that helps."""
         row, step = self.row, None
         if not row["last_attempt_accepted"] and row["result"] is not None:
-            code = OutcomeCode(row["code"]) if row["code"] else None
-            step = next_step(SourceResult(row["result"]), code, configs()[row["source"]])
+            code = _CODES.get(row["code"])
+            step = next_step(_RESULTS[row["result"]], code, configs()[row["source"]])
         return (
             step
             if step not in (None, REFRESH_AGAIN)
@@ -117,7 +121,7 @@ def source_states(
     """
     found, states = _states(home, today, environment, now)
     shown = found.columns.index("result") + 1  # the columns from here on are only for the explanations
-    rows = [tuple((state.row | {"why": state.why}).values())[:shown] for state in states]
+    rows = [tuple({**state.row, "why": state.why}.values())[:shown] for state in states]
     return Result(found.columns[:shown], found.types[:shown], rows)
 
 
@@ -205,7 +209,7 @@ def _reason(row: Mapping[str, Any]) -> str | None:
         return _not_asked(row)
     if row["why"] == "accepted_prices_missing":
         return f"the prices accepted on {row['last_attempt_day']} are no longer in the record"
-    return row["why"]
+    return str(row["why"]) if row["why"] else None
 
 
 def _not_asked(row: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ or crashed gets its outcome and an incident here. A failed run without sources i
 
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from typing import Any
 
 import dagster as dg
 
@@ -82,7 +83,8 @@ def _began(context: dg.RunStatusSensorContext) -> datetime:
 def _day(run: dg.DagsterRun, began: date) -> date | None:
     """Return the day that a run of sources was to read: by default the day on which it ``began``; None if its
     config does not give a date."""
-    given = run.run_config.get("ops", {}).get(CAPTURE_STEP, {}).get("config", {}).get("day")
+    config: Any = run.run_config
+    given = config.get("ops", {}).get(CAPTURE_STEP, {}).get("config", {}).get("day")
     with suppress(ValueError):
         return date.fromisoformat(given) if given else began
     return None

@@ -29,7 +29,14 @@ from pipeline.contracts.outcome import NOT_ASKED, Outcome
 from pipeline.health.digest import harmless
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.orchestration.keys import CAPTURE_STEP, SOURCE_TAG, code_version, offers_key, raw_key
+from pipeline.orchestration.keys import (
+    CAPTURE_STEP,
+    SOURCE_TAG,
+    SOURCES_GROUP,
+    code_version,
+    offers_key,
+    raw_key,
+)
 from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
@@ -97,13 +104,13 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
     reader = Path(str(source_module(config.name).__file__))
     files = [paths.CATALOG_DIR / "sources" / f"{config.name}.yaml", reader]
     common: dict[str, Any] = {
-        "tags": {SOURCE_TAG: config.name},
+        "group_name": SOURCES_GROUP,
+        "tags": {SOURCE_TAG: config.name, "terms": config.terms.automated},
         "code_version": code_version(file.read_text(encoding="utf-8") for file in files),
         "metadata": {"homepage": dg.MetadataValue.url(config.homepage)},
     }
     raw = dg.AssetSpec(
         key=raw_key(config.name),
-        group_name="raw",
         kinds={"http"},
         description=f"{config.title}: the raw answers, archived. Evidence: {config.evidence.note}",
         **common,
@@ -111,7 +118,6 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
     offers = dg.AssetSpec(
         key=offers_key(config.name),
         deps=[raw],
-        group_name="offers",
         kinds={"parquet"},
         description=f"{config.title}: the archived answers of the day, read, normalized and judged.",
         freshness_policy=dg.FreshnessPolicy.time_window(
@@ -224,8 +230,10 @@ class _Run:
         if not outcome.accepted:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
         elif makes_offers:
-            rows = {"day": str(self.day), "dagster/row_count": outcome.rows}
-            yield dg.MaterializeResult(asset_key=offers_key(config.name), metadata=rows)
+            yield dg.MaterializeResult(
+                asset_key=offers_key(config.name),
+                metadata={"day": str(self.day), "dagster/row_count": outcome.rows},
+            )
 
 
 def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.MetadataValue[Any]]:

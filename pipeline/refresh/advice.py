@@ -109,7 +109,7 @@ class _Advice:
     step_of_many: str | None = None
 
 
-_REPORT = "report it with the answer, which a refresh keeps in the home: archive/{c.name}"
+_REPORT = "report it with the answer, kept in the home: archive/{c.name}"
 
 REFRESH_AGAIN = "refresh again later today"
 
