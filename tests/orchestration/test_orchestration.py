@@ -1,5 +1,6 @@
 """Dagster's graph: its shape, its schedules, and the daily job as runs, with sources that fail."""
 
+import re
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -8,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from markdown_it import MarkdownIt
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.outcome import OutcomeCode
 from pipeline.contracts.request import Entry
+from pipeline.health.digest import Problem, digest_of, harmless
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
@@ -22,10 +25,13 @@ from pipeline.refresh.ingest import record_day
 from pipeline.refresh.permissions import disable, enable
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
+from tests.health.test_source_states import asked as asked_at
+from tests.health.test_source_states import write
 from tests.homes import PAGES
 from tests.orchestration.conftest import TODAY, Dagster
 from tests.pages_server import PagesServer
-from tests.scenario import BAD, GOOD
+from tests.refresh.faulty_server import FaultyServer, says
+from tests.scenario import BAD, GOOD, HOSTILE, HOSTILE_NAMES, times
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -201,7 +207,8 @@ def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
 def test_tables_the_report_and_the_digest_are_made_whatever_failed(
     copy_of: Callable[..., Home], dagster: Dagster
 ) -> None:
-    from pipeline.orchestration.tables import morning_digest, report
+    from pipeline.orchestration.morning import morning_digest
+    from pipeline.orchestration.tables import report
 
     home = copy_of(BAD)
     published = dagster.publish(home)
@@ -217,11 +224,94 @@ def test_tables_the_report_and_the_digest_are_made_whatever_failed(
     with reader(home.published) as connection:
         assert ask(connection, "SELECT as_of_day FROM main.publication").rows == [(TODAY,)]
     digest = dagster.run([morning_digest], home).metadata("morning")
-    failed = f"not asked since {BAD}, when it failed: 13 of 13 prices are not between 0.2 and 12 USD"
-    assert f"linode stale: {failed}" in digest["Broke"]
+    assert (
+        "not asked since 2026\u201108\u201123, when it failed: read, but not believed"
+        in digest["Broke: linode"]
+    )
+    assert digest["Published"].startswith(f"**Published:** {TODAY} ")
+    assert digest["What changed"].startswith("**Moved:** ")
     assert digest["Digest"] == "no webhook is set in GPUFARE_WEBHOOK_URL"
     assert dagster.run([report], home).success
     assert (home.report / "index.html").exists()
+
+
+def test_the_morning_s_check_is_red_and_says_what_broke_what_stands_in_and_what_to_do(
+    tmp_path: Path, home: Home, dagster: Dagster
+) -> None:
+    """For three sources that broke in three ways; the other source is green."""
+    from pipeline.orchestration.morning import NOTHING_BROKE, morning_digest
+
+    pages, names = tmp_path / "pages", ("lambda", "linode", "runpod", "verda")
+    for name in names:
+        shutil.copytree(PAGES / name, pages / name)
+    for page in (pages / "lambda").glob("*.html"):
+        page.write_text(f"<html><body>{HOSTILE}</body></html>")
+    dear = times(r'("hourly": )(\d+\.?\d*)', "100")
+    (pages / "linode" / "types.json").write_text(dear((pages / "linode" / "types.json").read_text()))
+    write(
+        home,
+        *(asked_at(name, MORNING_OF_TODAY - timedelta(days=1)) for name in ("lambda", "linode", "verda")),
+    )
+    with FaultyServer(pages, {"verda": says(503)}) as server:
+        run = dagster.sources(" ".join(names), home, server.base_url)
+    assert {name for name, check in run.checked.items() if not check.passed} == {"lambda", "linode", "verda"}
+    morning = dagster.run([morning_digest], home)
+    check = morning.checked[NOTHING_BROKE]
+    assert (check.passed, check.severity.value) == (False, "ERROR")
+    lines = str(check.description).replace("\u2011", "-").replace("  \n", "\n").splitlines()
+    days = [f"{TODAY - timedelta(days=1)}", f"{TODAY + timedelta(days=6)}"]
+    stay = "its prices of {} stay in the rankings until {}".format(*days)
+    assert lines[:2] == [lines[0], "  → gpufare refresh"]
+    assert lines[0].startswith("- **publication**: NOT PUBLISHED: nothing is published at ")
+    broke, steps = lines[2::2], lines[3::2]
+    assert broke == [
+        f"- [**lambda**](/assets/offers/lambda): the page or the API has changed (since {TODAY}): the answer "
+        "could not be read: https:∕∕lambda.ai/pricing: no pricing row (tr with data-plan) on the page; "
+        f"{stay}",
+        f"- [**linode**](/assets/offers/linode): read, but not believed (since {TODAY}): 13 of 13 prices are "
+        f"not between 0.2 and 12 USD per GPU-hour, as expected of this source; {stay}",
+        broke[2],
+    ]
+    assert broke[2].startswith(
+        "- [**verda**](/assets/offers/verda): the host was not reached or did not answer"
+    )
+    assert steps == [f"  → {problem.step}" for problem in digest_of(home, datetime.now(UTC)).problems[1:]]
+    assert "gpufare confirm linode" in steps[1]
+    assert "gpufare refresh --source verda" in steps[2]
+    told = morning.metadata("morning")
+    assert list(told)[:4] == [f"Broke: {name}" for name in ("publication", "lambda", "linode", "verda")]
+    assert [f"- {told[f'Broke: {name}']}" for name in ("lambda", "linode")] == [
+        "\n".join(str(check.description).splitlines()[at : at + 2]) for at in (2, 4)
+    ]
+
+
+def test_nothing_that_a_page_says_is_a_link_or_markup_in_the_morning() -> None:
+    from pipeline.orchestration.morning import problems_by_subject, problems_list
+
+    hostile = [
+        *HOSTILE_NAMES,
+        HOSTILE,
+        "www.evil.example",
+        "# x",
+        "a_b_c | d",
+        "![i](http://evil.example/i.png)",
+    ]
+    problems = [
+        Problem(harmless(text), harmless(text), harmless(text), "its prices stay") for text in hostile
+    ]
+    entries = problems_by_subject([*problems, Problem("lambda", "x")])
+    markdown = "\n\n".join([problems_list(problems), *(str(value.value) for value in entries.values())])
+    page = MarkdownIt("commonmark", {"html": True}).render(markdown)
+    assert set(re.findall(r"<(\w+)", page)) == {"ul", "li", "strong", "p", "a"}
+    assert set(re.findall(r'href="([^"]*)"', page)) == {"/assets/offers/lambda"}
+    assert re.search(r"https?://|www\.", page) is None, "no address that Dagster would make a link of"
+
+
+def test_a_quiet_morning_is_green(home: Home) -> None:
+    from pipeline.orchestration.morning import problems_by_subject, problems_list
+
+    assert problems_list([]) == "nothing"
+    assert {name: value.value for name, value in problems_by_subject([]).items()} == {"Broke": "nothing"}
 
 
 def test_a_check_that_stops_the_publishing_is_shown_with_all_others(
