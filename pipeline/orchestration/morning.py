@@ -30,7 +30,6 @@ _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
     key=MORNING,
     deps=[table_key(table) for table in ("publication", "price_changes", "source_health", "rejects")],
     group_name="morning",
-    kinds={"markdown"},
     description="What broke, what was published and what changed. Posted once a day to the webhook in "
     "GPUFARE_WEBHOOK_URL.",
     check_specs=[

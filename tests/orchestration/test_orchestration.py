@@ -28,10 +28,9 @@ from pipeline.warehouse.query import ask, reader
 from tests.health.test_source_states import asked as asked_at
 from tests.health.test_source_states import write
 from tests.homes import PAGES
-from tests.orchestration.conftest import TODAY, Dagster
+from tests.orchestration.conftest import THREE, TODAY, Dagster, three_that_break
 from tests.pages_server import PagesServer
-from tests.refresh.faulty_server import FaultyServer, says
-from tests.scenario import BAD, GOOD, HOSTILE, HOSTILE_NAMES, times
+from tests.scenario import BAD, GOOD, HOSTILE, HOSTILE_NAMES
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -241,20 +240,11 @@ def test_the_morning_s_check_is_red_and_says_what_broke_what_stands_in_and_what_
     """For three sources that broke in three ways; the other source is green."""
     from pipeline.orchestration.morning import NOTHING_BROKE, morning_digest
 
-    pages, names = tmp_path / "pages", ("lambda", "linode", "runpod", "verda")
-    for name in names:
-        shutil.copytree(PAGES / name, pages / name)
-    for page in (pages / "lambda").glob("*.html"):
-        page.write_text(f"<html><body>{HOSTILE}</body></html>")
-    dear = times(r'("hourly": )(\d+\.?\d*)', "100")
-    (pages / "linode" / "types.json").write_text(dear((pages / "linode" / "types.json").read_text()))
-    write(
-        home,
-        *(asked_at(name, MORNING_OF_TODAY - timedelta(days=1)) for name in ("lambda", "linode", "verda")),
-    )
-    with FaultyServer(pages, {"verda": says(503)}) as server:
+    names = (*THREE, "runpod")
+    write(home, *(asked_at(name, MORNING_OF_TODAY - timedelta(days=1)) for name in THREE))
+    with three_that_break(tmp_path / "pages", names) as server:
         run = dagster.sources(" ".join(names), home, server.base_url)
-    assert {name for name, check in run.checked.items() if not check.passed} == {"lambda", "linode", "verda"}
+    assert {name for name, check in run.checked.items() if not check.passed} == {*THREE}
     morning = dagster.run([morning_digest], home)
     check = morning.checked[NOTHING_BROKE]
     assert (check.passed, check.severity.value) == (False, "ERROR")
