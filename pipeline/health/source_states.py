@@ -73,18 +73,17 @@ class SourceState:
 
     @property
     def reason(self) -> str | None:
-        """Why the newest attempt was not accepted."""
-        is_told = self.row["state"] == "aging" or _was_good(self.row)
+        """Why the newest attempt was not accepted, unless ``what`` says so."""
+        needs_key = self.row["result"] == SourceResult.NEEDS_KEY
+        is_told = self.row["state"] == "aging" or _was_good(self.row) or needs_key
         return "; ".join(filter(None, [None if is_told else _reason(self.row), self.unread_visit])) or None
 
     @property
     def prices(self) -> str:
         """Which prices stand in, and until when."""
-        return (
-            _last_prices(self.row)
-            if self.row["last_accepted_day"]
-            else "none of its prices was ever accepted"
-        )
+        if not self.row["last_accepted_day"]:
+            return "none of its prices was ever accepted"
+        return _last_prices(self.row)
 
     @property
     def next_step(self) -> str:
@@ -93,11 +92,9 @@ class SourceState:
         if not row["last_attempt_accepted"] and row["result"] is not None:
             code = _CODES.get(row["code"])
             step = next_step(_RESULTS[row["result"]], code, configs()[row["source"]])
-        return (
-            step
-            if step not in (None, REFRESH_AGAIN)
-            else f"{REFRESH_AGAIN}: gpufare refresh --source {row['source']}"
-        )
+        if step in (None, REFRESH_AGAIN):
+            return f"{REFRESH_AGAIN}: gpufare refresh --source {row['source']}"
+        return str(step)
 
     @property
     def why(self) -> str | None:
