@@ -2,24 +2,17 @@
 
 import dagster as dg
 
-from pipeline.home import paths
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import enabled_sources
+from pipeline.orchestration.morning import morning_digest
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.schedules import schedules
-from pipeline.orchestration.source_assets import daily_partitions, source_assets
-from pipeline.orchestration.tables import (
-    morning_digest,
-    plans_ahead,
-    published_tables,
-    report,
-)
-
-days = daily_partitions(paths.home())
+from pipeline.orchestration.source_assets import source_assets
+from pipeline.orchestration.tables import plans_ahead, published_tables, report
 
 defs = dg.Definitions(
     assets=[
-        source_assets(enabled_sources(), days),
+        source_assets(enabled_sources()),
         published_tables,
         report,
         plans_ahead,

@@ -13,8 +13,8 @@ class SourceResult(CodeWithSentence):
 
     FRESH = auto(), "fresh prices"
     PARTIAL = auto(), "fresh prices, but some requests failed"
-    DOUBTED = auto(), "read, but not believed: the last accepted prices stay"
-    CHANGED = auto(), "the page or the API has another shape than its reader knows"
+    DOUBTED = auto(), "read, but not believed"
+    CHANGED = auto(), "the page or the API has changed"
     REFUSED_BY_HOST = auto(), "refused by the host"
     REFUSED_BY_US = auto(), "refused by gpufare's own rules"
     UNREACHABLE = auto(), "the host was not reached or did not answer"

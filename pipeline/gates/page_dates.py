@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import UTC, date, timedelta
 from email.utils import parsedate_to_datetime
 from itertools import chain, islice
 
@@ -50,14 +50,17 @@ def stated_days(answers: Sequence[Answer]) -> dict[str, date]:
 def why_out_of_date(
     answers: Sequence[Answer], stated: Mapping[str, date], config: SourceConfig, day: date
 ) -> str | None:
-    """Return why a page is older than the yaml's max_page_age_days, by the date that it states; None if no
-    page is, or if none states a date."""
+    """Return why a page was older than the yaml's max_page_age_days when it was observed, by the date that it
+    states; None if no page was, or if none states a date. ``day`` is the day of the prices, which for saved
+    pages may be later."""
     limit = config.expect.max_page_age_days or THRESHOLDS.max_page_age_days
     for answer in answers:
         says = stated.get(answer.sha256, day)
-        if (day - says).days > limit:
+        seen = min(day, answer.observed_at.astimezone(UTC).date())
+        if (seen - says).days > limit:
+            ago = "ago" if seen == day else f"before {seen}"
             return (
-                f"{answer.url} says that it is of {says}, more than {limit} days ago: an old page was "
+                f"{answer.url} says that it is of {says}, more than {limit} days {ago}: an old page was "
                 f"read, or max_page_age_days in catalog/sources/{config.name}.yaml is too low"
             )
     return None

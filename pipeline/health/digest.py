@@ -1,11 +1,14 @@
-"""The morning's digest, about ten lines: the publication, price moves, failed sources and held prices.
+"""The morning's digest: what broke, with what stands in for it and what to do; then what was published, and
+what changed.
 
-Text from price pages is made harmless first, since a chat may render a line as Markdown or HTML.
+The digest's sentences are made here; the command, the webhook and Dagster only lay them out. Text from price
+pages is made harmless first, since a chat and Dagster render text as Markdown or HTML.
 """
 
 import html
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -14,9 +17,8 @@ import duckdb
 from pipeline.capture.archive import Archive
 from pipeline.capture.permissions import read_choices
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.reject_reasons import CONTRADICTIONS
-from pipeline.health.source_states import source_states
+from pipeline.health.source_states import SourceState, explained_states
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
 from pipeline.questions.numbers import price_text
@@ -25,7 +27,10 @@ from pipeline.refresh.clock import REMEDY, clock_problem
 from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, ask, reader
 
 SHOWN = 5
-"""The maximum number of sources, prices or incidents listed on one line; the others are only counted."""
+"""The maximum number of sources, prices or incidents that are listed; the others are only counted."""
+
+SHOWN_SOURCES = 10
+"""The maximum number of broken sources that are explained; the others are only named."""
 
 MAX_QUOTED_CHARACTERS = 160
 
@@ -37,16 +42,53 @@ NEVER_ASKED = "not_asked"
 _UNMARKED = str.maketrans({"[": "(", "]": ")", "`": "'", "*": "∗", "~": "∼", "|": "¦", "@": "＠", "\\": "∖"})
 
 
+_BARE_ADDRESS = re.compile(r"\bwww\.", re.IGNORECASE)
+
+NOTHING_BROKE = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that broke: what happened to which ``subject`` and ``why``, what stands in ``meanwhile`` and
+    until when, and the ``step`` that helps. All but the subject and ``what`` may be empty."""
+
+    subject: str
+    what: str
+    why: str = ""
+    meanwhile: str = ""
+    step: str = ""
+
+    def lines(self) -> list[str]:
+        """Return a line of plain text, and an indented one on what stands in and what helps."""
+        happened = f"{self.subject}: {self.what}{f': {self.why}' if self.why else ''}"
+        helps = f"-> {self.step}" if self.step else ""
+        more = " ".join(filter(None, [f"{self.meanwhile}." if self.meanwhile else "", helps]))
+        return [happened, *([f"  {more}"] if more else [])]
+
+
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """One morning's digest (the day is in UTC) as lines of plain text; each line begins with a heading."""
+    """One morning's digest (the day is in UTC). Each line on what was published or changed begins with a
+    heading."""
 
     day: date
-    lines: tuple[str, ...]
+    problems: list[Problem] = field(default_factory=list)
+    published: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+    @property
+    def broke(self) -> str:
+        """The names of what broke, in one line."""
+        return _names([each.subject for each in self.problems]) or NOTHING_BROKE
+
+    def lines(self) -> list[str]:
+        """Return what broke, what was published and what changed as lines of plain text."""
+        problems = [line for each in self.problems for line in each.lines()]
+        return [f"BROKE: {self.broke}", *problems, *self.published, *self.changed]
 
     def text(self) -> str:
         """Return the digest as plain text, for a log or a chat."""
-        return "\n".join([f"gpufare {self.day}", *self.lines])
+        return "\n".join([f"gpufare {self.day}", *self.lines()])
 
 
 def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
@@ -54,46 +96,63 @@ def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
     harmless."""
     shown = printable(str(text))
     cut = shown if len(shown) <= characters else shown[: characters - 1] + "…"
-    return html.escape(cut.replace("://", ":∕∕").translate(_UNMARKED), quote=False)
+    unlinked = _BARE_ADDRESS.sub("www\N{ONE DOT LEADER}", cut.replace("://", ":∕∕"))
+    return html.escape(unlinked.translate(_UNMARKED), quote=False)
 
 
 def digest_of(home: Home, now: datetime) -> Digest:
     """Return the digest for the morning of ``now`` (UTC), from the published file and the record.
 
-    Never raises: a part that fails becomes a line with its error.
+    Never raises: a part that fails becomes a problem with its error.
     """
     now = now.astimezone(UTC)
-    lines: list[str] = []
-    for heading, part in _PARTS.items():
+    digest = Digest(now.date())
+    for subject, part in _PARTS.items():
         try:
-            lines += list(part(home, now))
+            part(digest, home, now)
         except Exception as problem:
-            lines.append(f"{heading}: UNKNOWN, because of {type(problem).__name__}: {harmless(problem)}")
-    return Digest(now.date(), tuple(lines))
+            digest.problems.append(
+                Problem(subject, "unknown", f"{type(problem).__name__}: {harmless(problem)}")
+            )
+    return digest
 
 
-def _publication_lines(home: Home, now: datetime) -> list[str]:
+_REFRESH = "gpufare refresh"
+
+
+def _publication(digest: Digest, home: Home, now: datetime) -> None:
     try:
         with reader(home.published) as connection:
-            return [_published(connection, now), *_moved(connection), *_held(connection)]
+            row = next(ask(connection, "FROM main.publication").dicts())
+            digest.problems.extend(_out_of_date(row, now))
+            digest.published.append(_published(row))
+            digest.changed.extend([*_moved(connection), *_held(connection)])
     except (NotPublishedError, DamagedError) as error:
-        return [f"NOT PUBLISHED: {harmless(error)}"]
+        digest.problems.append(Problem("publication", "NOT PUBLISHED", harmless(error), step=_REFRESH))
     except QueryError as error:
-        other = "the published file was built by another version; `gpufare refresh` builds a new one"
-        return [f"NOT READABLE: {other} ({harmless(error)})"]
+        other = f"the published file was built by another version ({harmless(error)})"
+        digest.problems.append(Problem("publication", "NOT READABLE", other, step=_REFRESH))
 
 
-def _published(connection: duckdb.DuckDBPyConnection, now: datetime) -> str:
-    row = next(ask(connection, "FROM main.publication").dicts())
-    at = f"{row['as_of_time'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+def _out_of_date(row: Mapping[str, Any], now: datetime) -> list[Problem]:
+    """Return a problem if the published file is not of the morning of ``now``."""
+    built = f"people see the file of {row['as_of_day']}, built {_time_text(row['as_of_time'])}"
     if row["as_of_time"] > now:
         wrong = "the clock of this machine is wrong, or was when that was built"
-        return f"PUBLISHED IN THE FUTURE: what people see is of {row['as_of_day']}, built {at}: {wrong}"
+        return [Problem("publication", "PUBLISHED IN THE FUTURE", wrong, built, REMEDY)]
     if row["as_of_day"] < now.date():
-        return f"NOT PUBLISHED TODAY: what people see is of {row['as_of_day']}, built {at}"
+        return [Problem("publication", "NOT PUBLISHED TODAY", "", built, _REFRESH)]
+    return []
+
+
+def _time_text(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _published(row: Mapping[str, Any]) -> str:
     return (
-        f"Published: {at}; {row['offers_ranked']:,} of {row['offers_latest']:,} current offers are ranked, "
-        f"from {row['sources_ranked']} of {row['sources']} sources"
+        f"Published: {_time_text(row['as_of_time'])}; {row['offers_ranked']:,} of {row['offers_latest']:,} "
+        f"current offers are ranked, from {row['sources_ranked']} of {row['sources']} sources"
     )
 
 
@@ -228,7 +287,8 @@ def _held(connection: duckdb.DuckDBPyConnection) -> list[str]:
         f"{row['rows']} at {_names(row['sources'])} by {row['reason']}"
         for row in ask(connection, _NOT_RANKED, [sorted(CONTRADICTIONS)]).dicts()
     ]
-    lines = [f"Held: {'; '.join(held) or 'nothing'}"]
+    verdict = "; compare with the page, then gpufare confirm SOURCE or gpufare refuse SOURCE" if held else ""
+    lines = [f"Held: {'; '.join(held) or 'nothing'}{verdict}"]
     return [*lines, f"Kept out of the rankings: {'; '.join(far)}"] if far else lines
 
 
@@ -237,71 +297,77 @@ def _names(sources: Sequence[str]) -> str:
     return ", ".join(sources[:SHOWN]) + more
 
 
-def _broke(home: Home, now: datetime) -> list[str]:
-    """Return lines on sources, from the record, which is newer than the file after a failed publication."""
-    states = list(source_states(home, now.date(), now=now).dicts())
-    rows = [row for row in states if row["state"] not in FINE]
-    never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
-    broken = [row for row in rows if row["source"] not in never]
-    named = [
-        f"{row['source']} {row['state'].replace('_', ' ')}: {harmless(row['why'])}" for row in broken[:SHOWN]
-    ]
-    others = [row["source"] for row in broken[SHOWN:]]
-    lines = [*_silence(states, now.date()), f"Broke: {'; '.join(named) or 'no source'}{_and_more(others)}"]
-    return [*lines, f"Never asked: {_names(never)}"] if never else lines
+def _sources(digest: Digest, home: Home, now: datetime) -> None:
+    """Add the broken sources, from the record, which is newer than the file after a failed publication."""
+    states = explained_states(home, now.date(), now=now)
+    found = [state for state in states if state.row["state"] not in FINE]
+    never = [state.row["source"] for state in found if state.row["state"] == NEVER_ASKED]
+    broken = [state for state in found if state.row["state"] != NEVER_ASKED]
+    digest.problems.extend(_silence([state.row for state in states], now.date()))
+    digest.problems.extend(_source_problem(state) for state in broken[:SHOWN_SOURCES])
+    if others := [state.row["source"] for state in broken[SHOWN_SOURCES:]]:
+        digest.problems.append(Problem(f"{len(others)} more", ", ".join(others), step="gpufare sources"))
+    if never:
+        digest.published.append(f"Never asked: {_names(never)}")
 
 
-def _silence(states: Sequence[dict[str, Any]], today: date) -> list[str]:
-    """Return a line if no source gave prices today, although some were asked or were due."""
-    if any(row["last_accepted_day"] == today for row in states):
+def _source_problem(state: SourceState) -> Problem:
+    why = harmless(state.reason) if state.reason else ""
+    return Problem(state.row["source"], harmless(state.what), why, state.prices, state.next_step)
+
+
+def _silence(rows: Sequence[Mapping[str, Any]], today: date) -> list[Problem]:
+    """Return a problem if no source gave prices today, although some were asked or were due."""
+    if any(row["last_accepted_day"] == today for row in rows):
         return []
-    asked = [row["source"] for row in states if row["last_attempt_day"] == today and row["state"] not in FINE]
+    asked = [row["source"] for row in rows if row["last_attempt_day"] == today and row["state"] not in FINE]
     if asked:
-        return [f"NO PRICES TODAY: none of {len(asked)} sources gave any; see whether the network is down"]
-    due = [row["source"] for row in states if row["state"] == "aging"]
-    return [f"NOT ASKED TODAY: {_names(due)}; see whether the run began"] if due else []
+        none = f"NO PRICES TODAY: none of {len(asked)} sources gave any"
+        return [Problem("all sources", none, step="see whether the network is down: gpufare doctor")]
+    due = [row["source"] for row in rows if row["state"] == "aging"]
+    begun = f"see whether the run began; {_REFRESH}"
+    return [Problem("all sources", f"NOT ASKED TODAY: {_names(due)}", step=begun)] if due else []
 
 
-def _clock(home: Home, now: datetime) -> list[str]:
-    """Return a line if the clock was wrong when today's answers arrived."""
-    problem = clock_problem(home, now.date())
-    return [f"Clock: {problem}: {REMEDY}"] if problem else []
+def _clock(digest: Digest, home: Home, now: datetime) -> None:
+    """Add a problem if the clock was wrong when today's answers arrived."""
+    if problem := clock_problem(home, now.date()):
+        digest.problems.append(Problem("clock", problem, step=REMEDY))
 
 
-def _permissions(home: Home, now: datetime) -> list[str]:
-    """Return a line if the permissions file is damaged."""
-    problem = read_choices(home).problem
-    return [f"Permissions: {harmless(problem, 2 * MAX_QUOTED_CHARACTERS)}"] if problem else []
+def _permissions(digest: Digest, home: Home, now: datetime) -> None:
+    """Add a problem if the permissions file is damaged."""
+    if problem := read_choices(home).problem:
+        digest.problems.append(Problem("permissions", harmless(problem, 2 * MAX_QUOTED_CHARACTERS)))
 
 
-def _incidents(home: Home, now: datetime) -> list[str]:
-    """Return a line on the incidents of the last 24 hours."""
-    try:
-        kept = kept_incidents(home)
-    except GpufareError as error:
-        return [f"Incidents: none can be read: {harmless(error)}"]
-    found = [each for each in reversed(kept) if each.at > now - timedelta(days=1)]
-    told = (
-        f"{harmless(each.path or each.source or each.kind)}: {harmless(each.reason)}; {harmless(each.remedy)}"
-        for each in found[:SHOWN]
-    )
-    return [f"Incidents: {len(found)} in the last day. {' / '.join(told)}"] if found else []
+def _incidents(digest: Digest, home: Home, now: datetime) -> None:
+    """Add the incidents of the last 24 hours."""
+    found = [each for each in reversed(kept_incidents(home)) if each.at > now - timedelta(days=1)]
+    for each in found[:SHOWN]:
+        subject = harmless(each.path or each.source or each.kind)
+        what = each.kind.sentence.rstrip(".")
+        digest.problems.append(Problem(subject, what, harmless(each.reason), step=harmless(each.remedy)))
+    if others := found[SHOWN:]:
+        step = 'gpufare sql "FROM incidents"'
+        digest.problems.append(Problem(f"{len(others)} more", "incidents in the last day", step=step))
 
 
-def _replayed(home: Home, now: datetime) -> list[str]:
+def _replayed(digest: Digest, home: Home, now: datetime) -> None:
     archive = Archive(home.archive)
     newest = {name: archive.captures(name, now.date())[-1:] for name in configs()}
     found = [name for name, last in newest.items() for capture in last if capture.replayed_from is not None]
-    what = "were replayed, so these are not live prices"
-    return [f"SAMPLE PAGES: today's pages of {_names(found)} {what}"] if found else []
+    if found:
+        what = "were replayed, so these are not live prices"
+        digest.published.append(f"SAMPLE PAGES: today's pages of {_names(found)} {what}")
 
 
-_PARTS: Mapping[str, Callable[[Home, datetime], Iterable[str]]] = {
-    "Published": _publication_lines,
-    "Clock": _clock,
-    "Broke": _broke,
-    "Permissions": _permissions,
-    "Incidents": _incidents,
-    "Pages": _replayed,
+_PARTS: Mapping[str, Callable[[Digest, Home, datetime], None]] = {
+    "publication": _publication,
+    "sources": _sources,
+    "clock": _clock,
+    "permissions": _permissions,
+    "incidents": _incidents,
+    "pages": _replayed,
 }
-"""The parts of the digest, each under the heading of the line that is printed if the part fails."""
+"""The parts of the digest, each with the subject of the problem that is added if the part fails."""

@@ -4,7 +4,9 @@ A run records the outcome of each of its sources before it fails. A source whose
 or crashed gets its outcome and an incident here. A failed run without sources is an incident, too.
 """
 
+from contextlib import suppress
 from datetime import UTC, date, datetime
+from typing import Any
 
 import dagster as dg
 
@@ -13,13 +15,11 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
-from pipeline.orchestration.keys import enabled_sources, offers_key, raw_key
+from pipeline.orchestration.keys import CAPTURE_STEP, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.record.incidents import report_incident
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
-
-_PARTITION_TAG = "dagster/partition"
 
 
 @dg.run_failure_sensor(default_status=dg.DefaultSensorStatus.RUNNING)
@@ -49,8 +49,8 @@ def _record_failure(
     """
     run = context.dagster_run
     began = _began(context)
-    day = date.fromisoformat(run.tags[_PARTITION_TAG]) if _PARTITION_TAG in run.tags else None
     sources = _sources(context)
+    day = _day(run, began.date()) if sources else None
     attempts = {name: Records(home).outcomes(name, day) if day else [] for name in sources}
     since = began.strftime(ID_FORMAT)
     missing = [name for name in sources if not any(row["attempt"] >= since for row in attempts[name])]
@@ -78,6 +78,16 @@ def _began(context: dg.RunStatusSensorContext) -> datetime:
     record = context.instance.get_run_record_by_id(context.dagster_run.run_id)
     began = record.start_time if record else None
     return datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
+
+
+def _day(run: dg.DagsterRun, began: date) -> date | None:
+    """Return the day that a run of sources was to read: by default the day on which it ``began``; None if its
+    config does not give a date."""
+    config: Any = run.run_config
+    given = config.get("ops", {}).get(CAPTURE_STEP, {}).get("config", {}).get("day")
+    with suppress(ValueError):
+        return date.fromisoformat(given) if given else began
+    return None
 
 
 def _sources(context: dg.RunStatusSensorContext) -> list[str]:

@@ -9,6 +9,12 @@ from pipeline.catalog.source_config import SourceConfig, configs
 
 MORNING = dg.AssetKey("morning")
 
+CAPTURE_STEP = "capture_and_read"
+"""The step that captures and reads all chosen sources."""
+
+SOURCES_GROUP = "sources"
+"""The group of all assets of sources: in the lineage, its box counts the sources by state."""
+
 SOURCE_TAG = "source"
 """The tag of a source's two assets."""
 

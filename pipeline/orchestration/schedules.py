@@ -18,7 +18,7 @@ import dagster as dg
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.outcome import NOT_ASKED
 from pipeline.home.paths import Home
-from pipeline.orchestration.keys import MORNING, enabled_sources, offers_key, raw_key
+from pipeline.orchestration.keys import MORNING, SOURCES_GROUP, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import (
     plans_ahead,
@@ -33,7 +33,7 @@ RUNNING = dg.DefaultScheduleStatus.RUNNING
 
 capture_job = dg.define_asset_job(
     "capture",
-    selection=dg.AssetSelection.groups("raw", "offers"),
+    selection=dg.AssetSelection.groups(SOURCES_GROUP),
     tags={"dagster/max_retries": "0"},  # capture_again retries, but only failed sources
     description="Capture sources and read their answers.",
 )
@@ -87,10 +87,8 @@ def _request(
     if not names:
         return dg.SkipReason(reasons or "no source to ask")
     context.log.info(reasons or "no source is off")
-    moment = context.scheduled_execution_time
     return dg.RunRequest(
-        run_key=moment.isoformat(),
-        partition_key=moment.date().isoformat(),
+        run_key=context.scheduled_execution_time.isoformat(),
         asset_selection=[key(name) for name in names for key in (raw_key, offers_key)],
     )
 

@@ -5,8 +5,9 @@ parallel, as `gpufare refresh` does, and then reads one source after the other. 
 outcome in the record, a failed check, and no materialization; all other sources are captured and read before
 the step fails because of that source. Publishing is a separate run, which uses the accepted offers.
 
-Today's partition is captured; a past partition is read again from the archive, or is skipped if it was never
-captured, since a live page shows only today's prices.
+The assets have no partitions: Dagster would show a source as red as long as any day had failed, and as amber
+as long as any day was missing, and a missed day cannot be captured later. A run captures today; a past day,
+given in the run's config, is read again from the archive, or is skipped if it was never captured.
 """
 
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
@@ -27,7 +29,14 @@ from pipeline.contracts.outcome import NOT_ASKED, Outcome
 from pipeline.health.digest import harmless
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.orchestration.keys import SOURCE_TAG, code_version, offers_key, raw_key
+from pipeline.orchestration.keys import (
+    CAPTURE_STEP,
+    SOURCE_TAG,
+    SOURCES_GROUP,
+    code_version,
+    offers_key,
+    raw_key,
+)
 from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
@@ -45,29 +54,20 @@ Within a run, sources that share a host are asked one after the other."""
 _Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
-def daily_partitions(home: Home) -> dg.DailyPartitionsDefinition:
-    """Return one partition per day (UTC), from the first archived day on.
+class DayToRead(dg.Config):
+    """The config of a run of sources."""
 
-    ``end_offset`` is 1 because a page captured today belongs to today's partition, not yesterday's.
-    """
-    start = first_day(home, datetime.now(UTC).date())
-    return dg.DailyPartitionsDefinition(start_date=start.isoformat(), timezone="UTC", end_offset=1)
-
-
-def first_day(home: Home, today: date) -> date:
-    """Return the first archived day; ``today`` if no day is archived or the archive cannot be read."""
-    archive = Archive(home.archive)
-    try:
-        return min([day for source in archive.sources() for day in archive.days(source)[:1]] + [today])
-    except OSError:
-        return today
+    day: str = Field(
+        default="",
+        description="A past day (YYYY-MM-DD) to read again from the archive. Empty: capture today (UTC).",
+    )
 
 
-def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
+def source_assets(configs: Sequence[SourceConfig]) -> dg.AssetsDefinition:
     """Return the raw and offers assets of the sources, which can be materialized one by one."""
 
     @dg.multi_asset(
-        name="capture_and_read",
+        name=CAPTURE_STEP,
         specs=[spec for config in configs for spec in _specs(config)],
         check_specs=[
             dg.AssetCheckSpec(
@@ -77,20 +77,19 @@ def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefin
             )
             for config in configs
         ],
-        partitions_def=days,
         pool=CAPTURE_POOL,
         can_subset=True,
     )
-    def sources(context: dg.AssetExecutionContext, home: GpufareHome) -> _Events:
-        run = _Run(context, home, _day_of(context))
-        chosen = [config for config in configs if run.makes(raw_key(config.name), offers_key(config.name))]
-        chosen.sort(key=lambda config: config.kind != "exchange_rates")  # prices need exchange rates
-        made = run.captures([config for config in chosen if run.makes(raw_key(config.name))])
-        for config in chosen:
+    def sources(context: dg.AssetExecutionContext, config: DayToRead, home: GpufareHome) -> _Events:
+        run = _Run(context, home, _day_of(config))
+        chosen = [each for each in configs if run.makes(raw_key(each.name), offers_key(each.name))]
+        chosen.sort(key=lambda each: each.kind != "exchange_rates")  # prices need exchange rates
+        made = run.captures([each for each in chosen if run.makes(raw_key(each.name))])
+        for each in chosen:
             try:
-                yield from run.source(config, made.get(config.name))
+                yield from run.source(each, made.get(each.name))
             except Exception as problem:  # one source's error never stops the others
-                run.fail(config, sentence_of(problem))
+                run.fail(each, sentence_of(problem))
         if run.failed:
             raise dg.Failure(
                 f"{len(run.failed)} of {len(chosen)} sources failed: {'; '.join(run.failed.values())}",
@@ -105,13 +104,13 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
     reader = Path(str(source_module(config.name).__file__))
     files = [paths.CATALOG_DIR / "sources" / f"{config.name}.yaml", reader]
     common: dict[str, Any] = {
-        "tags": {SOURCE_TAG: config.name},
+        "group_name": SOURCES_GROUP,
+        "tags": {SOURCE_TAG: config.name, "terms": config.terms.automated},
         "code_version": code_version(file.read_text(encoding="utf-8") for file in files),
         "metadata": {"homepage": dg.MetadataValue.url(config.homepage)},
     }
     raw = dg.AssetSpec(
         key=raw_key(config.name),
-        group_name="raw",
         kinds={"http"},
         description=f"{config.title}: the raw answers, archived. Evidence: {config.evidence.note}",
         **common,
@@ -119,7 +118,6 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
     offers = dg.AssetSpec(
         key=offers_key(config.name),
         deps=[raw],
-        group_name="offers",
         kinds={"parquet"},
         description=f"{config.title}: the archived answers of the day, read, normalized and judged.",
         freshness_policy=dg.FreshnessPolicy.time_window(
@@ -130,10 +128,14 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
     return [raw, offers]
 
 
-def _day_of(context: dg.AssetExecutionContext) -> date:
-    """Return the partition's day. Raises Failure if the day has not begun (UTC)."""
-    day = date.fromisoformat(context.partition_key)
+def _day_of(config: DayToRead) -> date:
+    """Return the day to read, by default today (UTC). Raises Failure if the day is not a date, or has not
+    begun."""
     today = datetime.now(UTC).date()
+    try:
+        day = date.fromisoformat(config.day) if config.day else today
+    except ValueError as error:
+        raise dg.Failure(f"day: {config.day!r} is not a date (YYYY-MM-DD)", allow_retries=False) from error
     if day > today:
         raise dg.Failure(
             f"{day} is in the future: today is {today} (UTC), and no page shows tomorrow's prices",
@@ -169,14 +171,11 @@ class _Run:
         self.context.log.error(self.failed[config.name])
 
     def skip(self, config: SourceConfig, reason: str) -> None:
-        """Leave the partition unmaterialized, and show the reason on the assets."""
+        """Leave the assets unmaterialized, and show the reason on them."""
         self.context.log.warning(f"{config.name} is skipped: {reason}")
         for key in (raw_key(config.name), offers_key(config.name)):
             if self.makes(key):
-                observed = {"skipped": reason}
-                self.context.log_event(
-                    dg.AssetObservation(key, partition=self.context.partition_key, metadata=observed)
-                )
+                self.context.log_event(dg.AssetObservation(key, metadata={"skipped": reason}))
 
     def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
         """Ask the sources in parallel and return their captures by name. For a past day,
@@ -231,8 +230,10 @@ class _Run:
         if not outcome.accepted:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
         elif makes_offers:
-            rows = {"dagster/partition_row_count": outcome.rows}
-            yield dg.MaterializeResult(asset_key=offers_key(config.name), metadata=rows)
+            yield dg.MaterializeResult(
+                asset_key=offers_key(config.name),
+                metadata={"day": str(self.day), "dagster/row_count": outcome.rows},
+            )
 
 
 def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.MetadataValue[Any]]:

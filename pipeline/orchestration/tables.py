@@ -1,5 +1,5 @@
-"""The published tables as assets of one step, a check for each file of sql/checks, the report, the morning's
-digest, and the plans computed ahead."""
+"""The published tables as assets of one step, a check for each file of sql/checks, the report, and the
+plans computed ahead."""
 
 import json
 import os
@@ -10,11 +10,8 @@ from typing import Any
 import dagster as dg
 from rich.filesize import decimal as size_text
 
-from pipeline.health.digest import digest_of
-from pipeline.health.webhook import send_digest
 from pipeline.home.litter import sweep
 from pipeline.orchestration.keys import (
-    MORNING,
     code_version,
     enabled_sources,
     offers_key,
@@ -169,26 +166,6 @@ def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Materiali
         metadata={
             "page": dg.MetadataValue.url(page.as_uri()),
             "size": dg.MetadataValue.text(size_text(page.stat().st_size)),
-        }
-    )
-
-
-@dg.asset(
-    key=MORNING,
-    deps=[table_key(table) for table in ("publication", "price_changes", "source_health", "rejects")],
-    group_name="morning",
-    description="Price moves, failed sources and held prices, in the metadata. Posted once a day to the "
-    "webhook in GPUFARE_WEBHOOK_URL.",
-)
-def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
-    """Post the digest after publishing, even if publishing failed: the digest reports the failure."""
-    this_morning = digest_of(home.folders(), datetime.now(UTC))
-    digest = send_digest(home.folders(), this_morning, os.environ)
-    context.log.info(f"{this_morning.text()}\n{digest}")
-    return dg.MaterializeResult(
-        metadata={
-            **dict(line.split(": ", 1) for line in this_morning.lines),
-            "Digest": digest,
         }
     )
 

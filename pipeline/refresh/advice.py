@@ -109,7 +109,9 @@ class _Advice:
     step_of_many: str | None = None
 
 
-_REPORT = "report it with the answer, which a refresh keeps in the home: archive/{c.name}"
+_REPORT = "report it with the answer, kept in the home: archive/{c.name}"
+
+REFRESH_AGAIN = "refresh again later today"
 
 _ANOTHER_NETWORK = "try from another network: hosts refuse VPNs and data centres"
 
@@ -166,13 +168,13 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
 }
 
 _BY_RESULT: Mapping[SourceResult, str] = {
-    SourceResult.PARTIAL: "refresh again later today; if it stays so, " + _REPORT,
+    SourceResult.PARTIAL: f"{REFRESH_AGAIN}; if it stays so, " + _REPORT,
     SourceResult.DOUBTED: "compare with {c.homepage}; if the page says what was refused: gpufare confirm "
     "{c.name}",
     SourceResult.CHANGED: "its reader has to be adapted: " + _REPORT,
     SourceResult.REFUSED_BY_HOST: _REPORT,
     SourceResult.REFUSED_BY_US: _REPORT,
-    SourceResult.UNREACHABLE: "refresh again later today",
+    SourceResult.UNREACHABLE: REFRESH_AGAIN,
     SourceResult.FAILED_HERE: "`gpufare doctor` examines this machine and its data",
     SourceResult.NEEDS_KEY: "set {key}",
 }

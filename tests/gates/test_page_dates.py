@@ -64,3 +64,15 @@ def test_a_page_that_says_that_it_is_old_is_refused() -> None:
     )
     assert why(9, max_page_age_days=9) is None
     assert why(10, max_page_age_days=9) is not None
+
+
+def test_a_saved_page_is_as_old_as_it_was_when_it_was_saved() -> None:
+    """It may be read under a later day."""
+    saved, most = CAPTURED.observed_at.date(), THRESHOLDS.max_page_age_days
+
+    def why(days: int) -> str | None:
+        answers = [replace(CAPTURED, body=f"Last verified {saved - timedelta(days=days)}".encode())]
+        return why_out_of_date(answers, stated_days(answers), config(), saved + timedelta(days=400))
+
+    assert why(most) is None
+    assert f"more than {most} days before {saved}: an old page was read" in str(why(most + 1))

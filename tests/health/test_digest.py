@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,23 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.health.digest import MAX_QUOTED_CHARACTERS, Digest, digest_of, harmless
+from pipeline.contracts.outcome import OutcomeCode, SourceResult
+from pipeline.health.digest import (
+    MAX_QUOTED_CHARACTERS,
+    SHOWN_SOURCES,
+    Digest,
+    Problem,
+    digest_of,
+    harmless,
+)
 from pipeline.health.webhook import WEBHOOK_VARIABLE, send_digest
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents, report_incident
 from pipeline.record.journal import Journal
+from pipeline.refresh.advice import REFRESH_AGAIN, next_step
+from pipeline.refresh.permissions import off_sources
 from tests.conftest import gpufare
 from tests.health.test_source_states import asked, write
 from tests.scenario import BAD, GOOD, HOSTILE, MENDED, Scenario, noon
@@ -34,18 +46,25 @@ def test_a_digest_of_each_day_is_a_few_lines_of_plain_text(scenario: Scenario) -
     for changing in (r"[\d.]+ → [\d.]+ USD \([^)]*\)", r"(?<=from 10 of )\d+", r"(?<=cloudrift and )\d+"):
         text = re.sub(changing, "…", text)
     assert text == (HERE / "digests.txt").read_text(encoding="utf-8").rstrip("\n")
-    assert re.search(r"[<\[\]`*@\x1b]|://", text) is None
+    assert re.search(r"[<\[\]*@\x1b]", text) is None
+    assert set(re.findall(r"\w+://[^\s;]+", text)) <= {config.homepage for config in configs().values()}
 
 
 def test_a_digest_after_a_night_without_a_publication_begins_with_that(
     scenario: Scenario, tmp_path: Path
 ) -> None:
-    late = digest_of(scenario.home(MENDED), noon(NEXT)).lines
-    assert late[0] == f"NOT PUBLISHED TODAY: what people see is of {MENDED}, built {MENDED} 12:00 UTC"
+    late = digest_of(scenario.home(MENDED), noon(NEXT))
+    people_see = f"people see the file of {MENDED}, built {MENDED} 12:00 UTC"
+    unpublished = Problem("publication", "NOT PUBLISHED TODAY", "", people_see, "gpufare refresh")
+    assert late.problems[0] == unpublished
+    assert late.lines()[1:3] == ["publication: NOT PUBLISHED TODAY", f"  {people_see}. -> gpufare refresh"]
+    assert late.published[0].startswith(f"Published: {MENDED} 12:00 UTC; ")
     damaged = Home(tmp_path / "damaged")
     damaged.published.parent.mkdir(parents=True)
     damaged.published.write_text("not a database")
-    assert re.match("NOT PUBLISHED: .* cannot be read", digest_of(damaged, noon(NEXT)).lines[0])
+    (first, *_) = digest_of(damaged, noon(NEXT)).problems
+    assert (first.subject, first.what, first.step) == ("publication", "NOT PUBLISHED", "gpufare refresh")
+    assert "cannot be read" in first.why
 
 
 def test_a_morning_without_a_run_is_told(tmp_path: Path) -> None:
@@ -54,15 +73,19 @@ def test_a_morning_without_a_run_is_told(tmp_path: Path) -> None:
     for at, accepted in ((morning - timedelta(days=1, hours=2), True), (morning - timedelta(days=1), False)):
         write(home, asked("lambda", at, accepted=accepted))
     write(home, asked("linode", morning - timedelta(days=1)))
-    before, late = (digest_of(home, morning - timedelta(hours=each)).lines for each in (3, -1))
-    failed = f"no table (since {MENDED}); its prices of {MENDED} stay in the rankings until 2026-08-31"
-    assert f"Broke: lambda failing: {failed}" in before
-    (line,) = (line for line in late if line.startswith("Broke"))
-    assert "NOT ASKED TODAY: linode; see whether the run began" in late
-    assert line.startswith(
-        f"Broke: lambda failing: not asked since {MENDED}, when it failed: {failed}; "
-        f"linode aging: not asked since {MENDED}; "
-    )
+    _, *before = digest_of(home, morning - timedelta(hours=3)).problems  # the first: nothing is published
+    _, *late = digest_of(home, morning + timedelta(hours=1)).problems
+    stay = f"its prices of {MENDED} stay in the rankings until 2026-08-31"
+    failed = f"{SourceResult.CHANGED.sentence} (since {MENDED})"
+    step = next_step(SourceResult.CHANGED, None, source_config("lambda"))
+    broken = Problem("lambda", failed, "no table", stay, str(step))
+    assert before == [broken]
+    unasked = f"not asked since {MENDED}"
+    assert late == [
+        Problem("all sources", "NOT ASKED TODAY: linode", step="see whether the run began; gpufare refresh"),
+        replace(broken, what=f"{unasked}, when it failed: {failed}"),
+        Problem("linode", unasked, "", stay, f"{REFRESH_AGAIN}: gpufare refresh --source linode"),
+    ]
 
 
 def test_a_morning_without_any_prices_is_told(tmp_path: Path) -> None:
@@ -70,10 +93,39 @@ def test_a_morning_without_any_prices_is_told(tmp_path: Path) -> None:
     names = ("lambda", "linode")
     write(home, *(asked(name, morning - timedelta(days=1)) for name in names))
     write(home, *(asked(name, morning, accepted=False) for name in names))
-    silence = "NO PRICES TODAY: none of 2 sources gave any; see whether the network is down"
-    assert silence in digest_of(home, morning).lines
+    silence = "NO PRICES TODAY: none of 2 sources gave any"
+    assert silence in {problem.what for problem in digest_of(home, morning).problems}
     write(home, asked("verda", morning))
-    assert silence not in digest_of(home, morning).lines
+    assert silence not in {problem.what for problem in digest_of(home, morning).problems}
+
+
+def test_of_many_broken_sources_the_first_are_explained_and_the_others_named(tmp_path: Path) -> None:
+    """A source without accepted prices has none that stand in, and a host that failed is asked again."""
+    home = Home(tmp_path)
+    off = off_sources(configs().values(), home, {})
+    of_prices = [
+        name for name, config in configs().items() if config.kind == "prices" and not config.disabled
+    ]
+    open_to_all = [name for name in of_prices if name not in off and not configs()[name].needs_key]
+    names, more = open_to_all[:SHOWN_SOURCES], open_to_all[SHOWN_SOURCES:][:2]
+    for name in names:
+        outcome = asked(name, noon(NEXT), accepted=False)
+        write(home, replace(outcome, result=SourceResult.UNREACHABLE, code=OutcomeCode.READ_TIMEOUT))
+    _, _, *told = digest_of(home, noon(NEXT)).problems  # after: not published, no prices today
+    assert [problem.subject for problem in told] == names
+    assert {problem.meanwhile for problem in told} == {"none of its prices was ever accepted"}
+    assert told[0].step == f"{REFRESH_AGAIN}: gpufare refresh --source {names[0]}"
+    for name in more:
+        write(home, asked(name, noon(NEXT), accepted=False))
+    *told, others = digest_of(home, noon(NEXT)).problems
+    assert [problem.subject for problem in told[2:]] == names
+    assert others == Problem("2 more", ", ".join(more), step="gpufare sources")
+
+
+def test_a_quiet_morning_says_that_nothing_broke() -> None:
+    assert Digest(MENDED, published=["Published: now"], changed=["Moved: x"]).text() == (
+        f"gpufare {MENDED}\nBROKE: nothing\nPublished: now\nMoved: x"
+    )
 
 
 def test_prices_kept_out_of_the_rankings_are_counted_by_reason(copy_of: Callable[..., Home]) -> None:
@@ -89,7 +141,7 @@ def test_prices_kept_out_of_the_rankings_are_counted_by_reason(copy_of: Callable
         of = "count(*) FILTER (source = '{}')".format
         counts = f"SELECT count(*), {of('lambda')}, {of('cudo')} FROM main.offers_latest"
         rows, flagged, stale = connection.execute(counts).fetchone() or (0, 0, 0)
-    (line,) = (line for line in digest_of(home, noon(MENDED)).lines if line.startswith("Kept out"))
+    (line,) = (line for line in digest_of(home, noon(MENDED)).changed if line.startswith("Kept out"))
     assert stale
     assert line.startswith(f"Kept out of the rankings: {rows - flagged - stale} at crusoe, ")
     assert line.endswith(f" more by price_outlier; {flagged} at lambda by conflicting_prices")
@@ -101,18 +153,22 @@ def test_incidents_of_the_last_day_are_named(tmp_path: Path) -> None:
         at, path = now - timedelta(hours=hours), None if hours else "x.parquet"
         facts: dict[str, Any] = {"source": f"s{hours}" if hours > 1 else None, "path": path, "remedy": "look"}
         report_incident(home, Incident(at=at, kind=IncidentKind.RUN_FAILED, reason=f"<{hours}>", **facts))
-    (line,) = (line for line in digest_of(home, now).lines if line.startswith("Incidents"))
-    named = ["x.parquet: &lt;0&gt;; look", "run_failed: &lt;1&gt;; look"]
-    named += [f"s{hours}: &lt;{hours}&gt;; look" for hours in (2, 3, 4)]
-    assert line == f"Incidents: 7 in the last day. {' / '.join(named)}"
+    _, *told, others = digest_of(home, now).problems  # the first: nothing is published
+    sentence = "A run ended with an error"
+    subjects = ["x.parquet", "run_failed", *(f"s{hours}" for hours in (2, 3, 4))]
+    assert told == [
+        Problem(subject, sentence, f"&lt;{hours}&gt;", step="look") for hours, subject in enumerate(subjects)
+    ]
+    assert others == Problem("2 more", "incidents in the last day", step='gpufare sql "FROM incidents"')
 
 
-def test_a_part_that_fails_is_a_line_and_silences_no_other(tmp_path: Path) -> None:
+def test_a_part_that_fails_is_a_problem_and_silences_no_other(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     Journal(home).write("incident", "", GOOD, "deep", "[" * 100_000)
-    lines = dict(line.split(": ", 1) for line in digest_of(home, noon(NEXT)).lines)
-    assert lines["Incidents"].startswith("none can be read: ")
-    assert {"NOT PUBLISHED", "Broke"} <= lines.keys()
+    problems = {problem.subject: problem for problem in digest_of(home, noon(NEXT)).problems}
+    assert problems["incidents"].what == "unknown"
+    assert problems["incidents"].why.startswith("RecordError: ")
+    assert problems["publication"].what == "NOT PUBLISHED"
 
 
 def test_text_of_a_page_becomes_no_markup_no_link_and_no_mention() -> None:
@@ -121,6 +177,7 @@ def test_text_of_a_page_becomes_no_markup_no_link_and_no_mention() -> None:
         "∗now∗ \ufffd(31m"
     )
     assert harmless("a|b\nc~d\\e") == "a¦b c∼d∖e"
+    assert harmless("see WWW.evil.example") == "see www․evil.example", "a chat makes a link of it"
     assert harmless("x" * MAX_QUOTED_CHARACTERS) == "x" * MAX_QUOTED_CHARACTERS
     assert harmless("x" * (MAX_QUOTED_CHARACTERS + 1)) == "x" * (MAX_QUOTED_CHARACTERS - 1) + "…"
     assert (harmless("<" * 9, 3), harmless(7)) == ("&lt;&lt;…", "7")
@@ -128,7 +185,7 @@ def test_text_of_a_page_becomes_no_markup_no_link_and_no_mention() -> None:
 
 # The digest.
 
-QUIET = Digest(MENDED, ("Broke: no source",))
+QUIET = Digest(MENDED)
 
 
 def hook(httpserver: HTTPServer) -> dict[str, str]:
@@ -145,12 +202,12 @@ def test_a_digest_is_posted_once_per_morning(httpserver: HTTPServer, tmp_path: P
     httpserver.expect_request("/hooks/SECRET", method="POST").respond_with_handler(handle)
     home = Home(tmp_path / "home")
     assert send_digest(home, QUIET, hook(httpserver)) == "the digest of 2026-08-24 was posted"
-    assert received == [{"text": "gpufare 2026-08-24\nBroke: no source"}]
+    assert received == [{"text": "gpufare 2026-08-24\nBROKE: nothing"}]
     assert "already" in send_digest(home, QUIET, hook(httpserver))
-    send_digest(home, Digest(MENDED + timedelta(days=1), ()), hook(httpserver))
+    send_digest(home, Digest(MENDED + timedelta(days=1)), hook(httpserver))
     assert len(received) == 2
     assert kept_incidents(home) == []
-    tuesday = Digest(MENDED + timedelta(days=2), ())
+    tuesday = Digest(MENDED + timedelta(days=2))
     assert send_digest(home, tuesday, {}) == f"no webhook is set in {WEBHOOK_VARIABLE}"
     assert send_digest(home, tuesday, hook(httpserver)).endswith("was posted"), "nothing was noted"
 
@@ -220,6 +277,6 @@ def test_the_command_prints_the_digest_and_posts_it(
     httpserver.expect_request("/hooks/SECRET").respond_with_data("ok")
     monkeypatch.setenv(WEBHOOK_VARIABLE, hook(httpserver)[WEBHOOK_VARIABLE])
     run, today = gpufare("digest", home=tmp_path / "home"), datetime.now(UTC).date()
-    assert run.stdout.startswith(f"gpufare {today}\nNOT PUBLISHED: ")
+    assert run.stdout.startswith(f"gpufare {today}\nBROKE: publication\npublication: NOT PUBLISHED: ")
     assert run.stderr == f"the digest of {today} was posted\n"
     assert httpserver.log[0][0].get_json() == {"text": run.stdout.rstrip("\n")}

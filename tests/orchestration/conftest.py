@@ -1,18 +1,38 @@
 """Dagster, imported by the first test that needs it, and runs of its assets in this process."""
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pipeline.home.paths import Home
+from tests.homes import PAGES
+from tests.refresh.faulty_server import FaultyServer, says
+from tests.scenario import HOSTILE, times
 
 if TYPE_CHECKING:
     import dagster as dg
 
 TODAY = datetime.now(UTC).date()
+
+THREE = ("lambda", "linode", "verda")
+
+
+def three_that_break(folder: Path, names: Iterable[str]) -> FaultyServer:
+    """Serve the pages of sources, of which THREE break: a page has no prices, prices are a hundred times as
+    high as they were, and a host has an error."""
+    for name in names:
+        shutil.copytree(PAGES / name, folder / name)
+    for page in (folder / "lambda").glob("*.html"):
+        page.write_text(f"<html><body>{HOSTILE}</body></html>", encoding="utf-8")
+    list_of_prices = folder / "linode" / "types.json"
+    times_a_hundred = times(r'("hourly": )(\d+\.?\d*)', "100")
+    list_of_prices.write_text(times_a_hundred(list_of_prices.read_text(encoding="utf-8")), encoding="utf-8")
+    return FaultyServer(folder, {"verda": says(503)})
 
 
 @pytest.fixture(scope="session")
@@ -96,19 +116,16 @@ class Dagster:
 
     def sources(self, names: str, home: Home, pages: str = "", day: date = TODAY) -> Run:
         """One run of sources, whose names have spaces between."""
-        import dagster as dg
-
         from pipeline.catalog.source_config import source_config
-        from pipeline.orchestration.keys import offers_key, raw_key
+        from pipeline.orchestration.keys import CAPTURE_STEP, offers_key, raw_key
         from pipeline.orchestration.source_assets import source_assets
 
-        days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
         return self.run(
-            [source_assets([source_config(name) for name in names.split()], days)],
+            [source_assets([source_config(name) for name in names.split()])],
             home,
             pages,
             selection=[key(name) for name in names.split() for key in (raw_key, offers_key)],
-            partition_key=day.isoformat(),
+            run_config={"ops": {CAPTURE_STEP: {"config": {"day": str(day)}}}},
         )
 
     def publish(self, home: Home) -> Run:

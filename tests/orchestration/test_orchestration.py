@@ -1,5 +1,6 @@
 """Dagster's graph: its shape, its schedules, and the daily job as runs, with sources that fail."""
 
+import re
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -8,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from markdown_it import MarkdownIt
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.outcome import OutcomeCode
 from pipeline.contracts.request import Entry
+from pipeline.health.digest import Problem, digest_of, harmless
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
@@ -22,10 +25,12 @@ from pipeline.refresh.ingest import record_day
 from pipeline.refresh.permissions import disable, enable
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
+from tests.health.test_source_states import asked as asked_at
+from tests.health.test_source_states import write
 from tests.homes import PAGES
-from tests.orchestration.conftest import TODAY, Dagster
+from tests.orchestration.conftest import THREE, TODAY, Dagster, three_that_break
 from tests.pages_server import PagesServer
-from tests.scenario import BAD, GOOD
+from tests.scenario import BAD, GOOD, HOSTILE, HOSTILE_NAMES
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -128,7 +133,7 @@ def tick(defs: "dg.Definitions", home: Home) -> Callable[..., Any]:
 def asked(tick: Any) -> set[str]:
     """The sources of the tick's one run, each with both of its assets."""
     (request,) = tick.run_requests
-    assert (request.partition_key, request.run_key) == (TODAY.isoformat(), MORNING_OF_TODAY.isoformat())
+    assert (request.partition_key, request.run_key) == (None, MORNING_OF_TODAY.isoformat())
     keys = [tuple(key.path) for key in request.asset_selection]
     raw = {name for kind, name in keys if kind == "raw"}
     read = {name for kind, name in keys if kind in ("offers", "exchange_rates")}
@@ -186,7 +191,7 @@ def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
     assert broken.metadata["last good day"].value == "never"
     assert well.metadata["last good day"].value == str(TODAY)
     assert run.made == {("raw", "lambda"), ("raw", "runpod"), ("offers", "runpod")}
-    assert run.metadata("offers", "runpod")["dagster/partition_row_count"] == 47
+    assert run.metadata("offers", "runpod") == {"day": str(TODAY), "dagster/row_count": 47}
 
     assert asked(tick("capture_again")) == {"lambda"}
     shutil.copytree(PAGES / "lambda", pages / "lambda", dirs_exist_ok=True)
@@ -201,7 +206,8 @@ def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
 def test_tables_the_report_and_the_digest_are_made_whatever_failed(
     copy_of: Callable[..., Home], dagster: Dagster
 ) -> None:
-    from pipeline.orchestration.tables import morning_digest, report
+    from pipeline.orchestration.morning import morning_digest
+    from pipeline.orchestration.tables import report
 
     home = copy_of(BAD)
     published = dagster.publish(home)
@@ -217,11 +223,85 @@ def test_tables_the_report_and_the_digest_are_made_whatever_failed(
     with reader(home.published) as connection:
         assert ask(connection, "SELECT as_of_day FROM main.publication").rows == [(TODAY,)]
     digest = dagster.run([morning_digest], home).metadata("morning")
-    failed = f"not asked since {BAD}, when it failed: 13 of 13 prices are not between 0.2 and 12 USD"
-    assert f"linode stale: {failed}" in digest["Broke"]
+    assert (
+        "not asked since 2026\u201108\u201123, when it failed: read, but not believed"
+        in digest["Broke: linode"]
+    )
+    assert digest["Published"].startswith(f"**Published:** {TODAY} ")
+    assert digest["What changed"].startswith("**Moved:** ")
     assert digest["Digest"] == "no webhook is set in GPUFARE_WEBHOOK_URL"
     assert dagster.run([report], home).success
     assert (home.report / "index.html").exists()
+
+
+def test_the_morning_s_check_is_red_and_says_what_broke_what_stands_in_and_what_to_do(
+    tmp_path: Path, home: Home, dagster: Dagster
+) -> None:
+    """For three sources that broke in three ways; the other source is green."""
+    from pipeline.orchestration.morning import NOTHING_BROKE, morning_digest
+
+    names = (*THREE, "runpod")
+    write(home, *(asked_at(name, MORNING_OF_TODAY - timedelta(days=1)) for name in THREE))
+    with three_that_break(tmp_path / "pages", names) as server:
+        run = dagster.sources(" ".join(names), home, server.base_url)
+    assert {name for name, check in run.checked.items() if not check.passed} == {*THREE}
+    morning = dagster.run([morning_digest], home)
+    check = morning.checked[NOTHING_BROKE]
+    assert (check.passed, check.severity.value) == (False, "ERROR")
+    lines = str(check.description).replace("\u2011", "-").replace("  \n", "\n").splitlines()
+    days = [f"{TODAY - timedelta(days=1)}", f"{TODAY + timedelta(days=6)}"]
+    stay = "its prices of {} stay in the rankings until {}".format(*days)
+    assert lines[:2] == [lines[0], "  → gpufare refresh"]
+    assert lines[0].startswith("- **publication**: NOT PUBLISHED: nothing is published at ")
+    broke, steps = lines[2::2], lines[3::2]
+    assert broke == [
+        f"- [**lambda**](/assets/offers/lambda): the page or the API has changed (since {TODAY}): the answer "
+        "could not be read: https:∕∕lambda.ai/pricing: no pricing row (tr with data-plan) on the page; "
+        f"{stay}",
+        f"- [**linode**](/assets/offers/linode): read, but not believed (since {TODAY}): 13 of 13 prices are "
+        f"not between 0.2 and 12 USD per GPU-hour, as expected of this source; {stay}",
+        broke[2],
+    ]
+    assert broke[2].startswith(
+        "- [**verda**](/assets/offers/verda): the host was not reached or did not answer"
+    )
+    assert steps == [f"  → {problem.step}" for problem in digest_of(home, datetime.now(UTC)).problems[1:]]
+    assert "gpufare confirm linode" in steps[1]
+    assert "gpufare refresh --source verda" in steps[2]
+    told = morning.metadata("morning")
+    assert list(told)[:4] == [f"Broke: {name}" for name in ("publication", "lambda", "linode", "verda")]
+    assert [f"- {told[f'Broke: {name}']}" for name in ("lambda", "linode")] == [
+        "\n".join(str(check.description).splitlines()[at : at + 2]) for at in (2, 4)
+    ]
+
+
+def test_nothing_that_a_page_says_is_a_link_or_markup_in_the_morning() -> None:
+    from pipeline.orchestration.morning import problems_by_subject, problems_list
+
+    hostile = [
+        *HOSTILE_NAMES,
+        HOSTILE,
+        "www.evil.example",
+        "# x",
+        "a_b_c | d",
+        "![i](http://evil.example/i.png)",
+    ]
+    problems = [
+        Problem(harmless(text), harmless(text), harmless(text), "its prices stay") for text in hostile
+    ]
+    entries = problems_by_subject([*problems, Problem("lambda", "x")])
+    markdown = "\n\n".join([problems_list(problems), *(str(value.value) for value in entries.values())])
+    page = MarkdownIt("commonmark", {"html": True}).render(markdown)
+    assert set(re.findall(r"<(\w+)", page)) == {"ul", "li", "strong", "p", "a"}
+    assert set(re.findall(r'href="([^"]*)"', page)) == {"/assets/offers/lambda"}
+    assert re.search(r"https?://|www\.", page) is None, "no address that Dagster would make a link of"
+
+
+def test_a_quiet_morning_is_green(home: Home) -> None:
+    from pipeline.orchestration.morning import problems_by_subject, problems_list
+
+    assert problems_list([]) == "nothing"
+    assert {name: value.value for name, value in problems_by_subject([]).items()} == {"Broke": "nothing"}
 
 
 def test_a_check_that_stops_the_publishing_is_shown_with_all_others(
@@ -280,8 +360,7 @@ def test_killed_and_canceled_runs_leave_an_outcome_and_an_incident(
     job = defs.resolve_job_def("capture").get_subset(asset_selection=keys)
     for kind, what in (("killed", "Exceeded maximum runtime."), ("canceled", "A person ended it.")):
         home = Home(tmp_path / kind)
-        tags = {**job.tags, "dagster/partition": TODAY.isoformat()}
-        run = instance.create_run_for_job(job, tags=tags, asset_selection=frozenset(keys))
+        run = instance.create_run_for_job(job, tags=job.tags, asset_selection=frozenset(keys))
         end = instance.report_run_failed if kind == "killed" else instance.report_run_canceled
         context = dg.build_run_status_sensor_context("sensor", end(run, what), instance, run)
         resource = GpufareHome(root=f"{home.root}")
@@ -312,7 +391,7 @@ def test_on_a_past_day_captured_sources_are_read_again_and_others_skipped(
     assert (run.success, run.made) == (True, {("raw", "runpod"), ("offers", "runpod")})
     again = f"no request was sent: {GOOD} is past, and its archive is read"
     assert run.metadata("raw", "runpod")["read again"] == again
-    assert run.metadata("offers", "runpod") == {"dagster/partition_row_count": 46}
+    assert run.metadata("offers", "runpod") == {"day": str(GOOD), "dagster/row_count": 46}
     assert len(Archive(home.archive).captures("runpod", GOOD)) == 1
     title, day = source_config("modal").title, GOOD
     why = f"{title} was not captured on {day}: a live page shows today's prices only"
@@ -359,7 +438,7 @@ def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
 
     job = defs.resolve_job_def("capture")
     options: dict[str, Any] = {"asset_selection": [raw_key("modal"), offers_key("modal")]}
-    options |= {"instance": dagster.instance, "partition_key": TODAY.isoformat()}
+    options |= {"instance": dagster.instance}
     with PagesServer(PAGES) as server:
         monkeypatch.setenv(PAGES_VARIABLE, server.base_url)
         assert job.execute_in_process(**options).success

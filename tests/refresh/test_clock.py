@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.contracts.request import Entry
-from pipeline.health.digest import digest_of
+from pipeline.health.digest import Problem, digest_of
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.refresh.clock import MAX_ERROR, REMEDY, clock_problem
@@ -105,10 +105,10 @@ def test_nothing_is_published_under_a_wrong_clock(copy_of: Callable[..., Home]) 
     assert home.published.read_bytes() == before
     incident = kept_incidents(home)[-1]
     assert (incident.kind, incident.reason, incident.remedy) == ("wrong_clock", problem, REMEDY)
-    lines = digest_of(home, ahead).lines
-    assert f"Clock: {problem}: {REMEDY}" in lines
-    (told,) = (each for each in digest_of(home, datetime.now(UTC)).lines if each.startswith("Incidents"))
-    assert f"wrong_clock: the clock of this machine was {off}" in told
+    assert Problem("clock", problem, step=REMEDY) in digest_of(home, ahead).problems
+    sentence = incident.kind.sentence.rstrip(".")
+    told = Problem("wrong_clock", sentence, problem, step=REMEDY.replace("`", "'"))
+    assert told in digest_of(home, datetime.now(UTC)).problems
 
 
 def test_what_is_published_never_goes_back_in_time(copy_of: Callable[..., Home]) -> None:
@@ -121,10 +121,10 @@ def test_what_is_published_never_goes_back_in_time(copy_of: Callable[..., Home])
     publish_day(home, MENDED, published)
     future = datetime.now(UTC) + timedelta(days=400)
     publish_day(home, MENDED, future)
-    (line,) = (
-        line for line in digest_of(home, published).lines if line.startswith("PUBLISHED IN THE FUTURE")
-    )
-    assert line.endswith("the clock of this machine is wrong, or was when that was built")
+    (told, *_) = digest_of(home, published).problems
+    why = "the clock of this machine is wrong, or was when that was built"
+    people_see = f"people see the file of {MENDED}, built {future:%Y-%m-%d %H:%M} UTC"
+    assert told == Problem("publication", "PUBLISHED IN THE FUTURE", why, people_see, REMEDY)
     with pytest.raises(BuildError) as raised:
         publish_day(home, MENDED, datetime.now(UTC))
     assert f"{home.published} is of {future:%Y-%m-%d %H:%M:%S} UTC, later than this build of" in str(

@@ -16,7 +16,7 @@ from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import SourceResult
-from pipeline.health.digest import digest_of
+from pipeline.health.digest import Problem, digest_of
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.refresh.permissions import enable, is_asked, off_lines, off_sources
 from pipeline.refresh.refresh import refresh
@@ -116,7 +116,7 @@ def test_naming_a_source_is_not_a_permission(home: Home, proxy: ConnectProxy) ->
     assert ([each.result for each in report.outcomes], report.asked) == ([SourceResult.NEEDS_PERMISSION], [])
     off = "off because of their terms: crusoe; gpufare sources enable NAME"
     assert (report.lines(), report.no_answers) == ([off], False)
-    assert "Broke: no source" in digest_of(home, datetime.now(UTC)).lines
+    assert not any(problem.subject == "crusoe" for problem in digest_of(home, datetime.now(UTC)).problems)
     assert proxy.asked == []
     enable(["crusoe"], home, TODAY, {})
     report = refresh(home, **options, limits=Limits(retries=0))
@@ -139,7 +139,7 @@ def test_while_the_file_is_damaged_nothing_is_asked(home: Home, host: Site) -> N
         "none: delete the file, or choose again with gpufare sources enable NAME or disable NAME"
     )
     assert off_lines([acme(), source()], home, {}) == [problem]
-    assert f"Permissions: {problem}" in digest_of(home, datetime.now(UTC)).lines
+    assert Problem("permissions", problem) in digest_of(home, datetime.now(UTC)).problems
     assert gpufare("sources", "--format", "jsonl").stderr.splitlines()[-1] == problem
     moved = f"{home.permissions} was damaged: it is now {home.damaged / 'permissions.json'}; "
     assert enable(["vast"], home, TODAY, {})[0] == f"{moved}earlier choices are lost"

@@ -1,6 +1,5 @@
 """A code server and a daemon on PostgreSQL, as in deploy/compose: a source's capture, and the publishing."""
 
-import json
 import os
 import signal
 import socket
@@ -9,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -53,8 +51,7 @@ def test_a_code_server_captures_and_publishes(tmp_path: Path, sample_home: Home,
         for name in ("DAGSTER_POSTGRES_URL", "DAGSTER_LOGS"):
             patch.setenv(name, environment[name])
         instance = stack.enter_context(dg.DagsterInstance.from_config(str(instance_folder)))
-        today = {"dagster/partition": datetime.now(UTC).date().isoformat()}
-        launch("capture", workspace, environment, today)
+        launch("capture", workspace, environment)
         finished(instance, "capture", 120)
         launch("publish_tables", workspace, environment)
         finished(instance, "publish_tables", 240, step="publish")
@@ -93,12 +90,10 @@ def running(command: list[str], environment: dict[str, str]) -> Iterator[None]:
         process.wait()
 
 
-def launch(
-    job: str, workspace: Path, environment: dict[str, str], tags: dict[str, str] | None = None
-) -> None:
+def launch(job: str, workspace: Path, environment: dict[str, str]) -> None:
     """Put a run into the queue, from which the daemon takes it."""
     program = str(Path(sys.executable).with_name("dagster"))
-    arguments = ["-w", str(workspace), "-l", "gpufare", "-j", job, "--tags", json.dumps(tags or {})]
+    arguments = ["-w", str(workspace), "-l", "gpufare", "-j", job]
     subprocess.run([program, "job", "launch", *arguments], env=environment, check=True, timeout=120)
 
 

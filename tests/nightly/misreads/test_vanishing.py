@@ -94,8 +94,9 @@ def home(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 def test_each_is_seen_on_the_next_morning(home: Home) -> None:
-    lines = digest_of(home, NOW).lines
-    told = " ".join(line for line in lines if line.startswith(("Vanished", "Broke", "No longer listed")))
+    digest = digest_of(home, NOW)
+    gone = (line for line in digest.changed if line.startswith(("Vanished", "No longer listed")))
+    told = " ".join([*(problem.subject for problem in digest.problems), *gone])
     states = {row["source"]: row for row in source_states(home, NEXT, {}, now=NOW).dicts()}
     with reader(home.published) as connection:
         query = (SQL_DIR / "checks" / "sources_list_what_they_did.sql").read_text(encoding="utf-8")

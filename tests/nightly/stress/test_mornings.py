@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.gates.history import dated_price
-from pipeline.health.digest import digest_of
+from pipeline.health.digest import Problem, digest_of
 from pipeline.home.paths import Home
 from pipeline.orchestration import source_assets
 from pipeline.record.records import Records
@@ -99,15 +99,17 @@ class _Clock(datetime):
         return cls.combine(cls.day_of_month, datetime.now(tz).timetz())
 
 
-def on(day: date, failing: Mapping[str, Fault], home: Home, dagster: Dagster) -> tuple[bool, set[str], str]:
+def on(
+    day: date, failing: Mapping[str, Fault], home: Home, dagster: Dagster
+) -> tuple[bool, set[str], list[Problem]]:
     """Read the sources on a day. Return whether the run succeeded, the sources whose check is red, and what
     the digest says is broken."""
     _Clock.day_of_month = day
     with FaultyServer(PAGES, failing) as server:
         run = dagster.sources(" ".join(SOURCES), home, server.base_url, day)
     red = {name for name, check in run.checked.items() if not check.passed}
-    lines = digest_of(home, datetime.combine(day, time(23), UTC)).lines
-    return run.success, red, "".join(line for line in lines if line.startswith("Broke: "))
+    problems = digest_of(home, datetime.combine(day, time(23), UTC)).problems
+    return run.success, red, [problem for problem in problems if problem.subject in SOURCES]
 
 
 def test_each_failure_of_a_month_is_named_and_passes(
@@ -117,14 +119,15 @@ def test_each_failure_of_a_month_is_named_and_passes(
     home, records = Home(tmp_path / "home"), Records(Home(tmp_path / "home"))
     first = MONTH[0][0] - timedelta(days=1)
     enable(SOURCES, home, first, {})
-    assert on(first, {}, home, dagster) == (True, set(), "Broke: no source")
+    assert on(first, {}, home, dagster) == (True, set(), [])
     for day, source, fault in MONTH:
         succeeded, red, broke = on(day, {source: FAULTS[fault]}, home, dagster)
         assert (succeeded, red) == (False, {source}), (day, fault)
-        assert broke.startswith(f"Broke: {source} failing: "), (day, fault)
-        assert f"its prices of {day - timedelta(days=1)} stay" in broke or broke.endswith("…")
+        (problem,) = broke
+        assert (problem.subject, bool(problem.step)) == (source, True), (day, fault)
+        assert f"its prices of {day - timedelta(days=1)} stay" in problem.meanwhile
         assert {name for name in SOURCES if records.is_accepted(name, day)} == {*SOURCES} - {source}
-    assert on(TODAY, {}, home, dagster) == (True, set(), "Broke: no source")
+    assert on(TODAY, {}, home, dagster) == (True, set(), [])
     for source in SOURCES:
         accepted = records.accepted_days(source)
         # On its first day, a source can only be compared with dated facts.
