@@ -182,6 +182,7 @@ class Listing:
     context: Mapping[str, str | float | Decimal] = field(default_factory=dict)
     gpu_counts: tuple[int, ...] | None = None
     instance_type: str | None = None
+    listing_id: str | None = None
     term_days: int | None = None
     region: str | None = None
     country: str | None = None
@@ -201,6 +202,8 @@ class Listing:
     storage_usd_per_gb_month: Decimal | None = None
     egress_usd_per_gb: Decimal | None = None
     download_usd_per_gb: Decimal | None = None
+    host_usd_per_vcpu_hour: Decimal | None = None
+    host_usd_per_gib_hour: Decimal | None = None
     reliability: float | None = None
     effective_from: date | None = None
     flag_reason: FlagReason | None = None

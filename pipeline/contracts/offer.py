@@ -45,6 +45,7 @@ class Offer(BaseModel):
     provider: str
     raw_label: str
     instance_type: str | None
+    listing_id: str | None = None
     gpu_id: str | None
     match_status: MatchStatus
     match_rule: str
@@ -79,6 +80,8 @@ class Offer(BaseModel):
     storage_usd_per_gb_month: Charge | None = None
     egress_usd_per_gb: Charge | None = None
     download_usd_per_gb: Charge | None = None
+    host_usd_per_vcpu_hour: Charge | None = None
+    host_usd_per_gib_hour: Charge | None = None
     reliability: Amount | None = None
     fx_rate: Money | None = None
     fx_date: date | None = None

@@ -62,7 +62,7 @@ def _regions(offer: Offer, tool: str, stated: Stated) -> Sequence[str | None]:
 def _sized(offer: Offer, stated: Stated) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
     """Yield an offer with each size that it has, and the regions of that machine, which are empty if not
     known. A number of GPUs with several possible names is skipped."""
-    found = [(row, count) for row in named_machines(offer["source"]) for count in _counts_of(row, offer)]
+    found = [(row, count) for row in named_machines(offer["source"]) for count in _counts_with(row, offer)]
     times = Counter(count for _, count in found)
     for row, count in found:
         if times[count] == 1:
@@ -73,7 +73,7 @@ def _sized(offer: Offer, stated: Stated) -> Iterator[tuple[dict[str, Any], Seque
         yield {**offer, **known}, ()
 
 
-def _counts_of(row: NamedMachine, offer: Offer) -> Sequence[int]:
+def _counts_with(row: NamedMachine, offer: Offer) -> Sequence[int]:
     """Return the numbers of GPUs for which an offer sells a row's machine: the machine that the offer names
     or, if it names none, one with its card, unless the vCPUs contradict it."""
     if offer["instance_type"] is not None:
@@ -82,10 +82,10 @@ def _counts_of(row: NamedMachine, offer: Offer) -> Sequence[int]:
         return ()
     if row.gpu_count == offer["gpu_count"] and row.vcpus and offer["vcpus"] not in (None, row.vcpus):
         return ()
-    return [count for count in _counts(offer) if row.gpu_count in (None, count)]
+    return [count for count in counts_of(offer) if row.gpu_count in (None, count)]
 
 
-def _counts(offer: Offer) -> Sequence[int]:
+def counts_of(offer: Offer) -> Sequence[int]:
     """Return the numbers of GPUs that can be rented at an offer's price per GPU."""
     if offer["gpu_counts"]:
         return list(offer["gpu_counts"])
@@ -104,7 +104,12 @@ def _with(offer: Offer, row: NamedMachine, count: int) -> dict[str, Any]:
         column: (offer[column] if is_own_count else None) or (known and known * scale)
         for column, known in (("vcpus", row.vcpus), ("ram_gib", row.ram_gib))
     }
+    return {**with_count(offer, count), **size, "instance_type": row.instance_type}
+
+
+def with_count(offer: Offer, count: int) -> dict[str, Any]:
+    """Return the offer with ``count`` GPUs, at its price per GPU."""
     price = offer["usd_per_hour"]
-    if price is not None and not is_own_count:
+    if price is not None and count != offer["gpu_count"]:
         price *= count / Decimal(offer["gpu_count"])
-    return {**offer, **size, "instance_type": row.instance_type, "gpu_count": count, "usd_per_hour": price}
+    return {**offer, "gpu_count": count, "usd_per_hour": price}

@@ -19,9 +19,10 @@ from pipeline.warehouse.query import ask
 
 OFFERS = """
     SELECT
-        o.source, o.raw_label, o.instance_type, o.gpu_id, o.gpu_count, o.gpu_counts, o.size_evidence,
-        o.price_kind, o.region, o.tier, o.vcpus, o.ram_gib, o.local_disk_gb, o.usd_per_hour,
-        o.not_ranked_reason, g.vendor, g.memory_gb
+        o.source, o.raw_label, o.instance_type, o.listing_id, o.gpu_id, o.gpu_count, o.gpu_counts,
+        o.size_evidence, o.price_kind, o.region, o.tier, o.vcpus, o.ram_gib, o.local_disk_gb, o.usd_per_hour,
+        o.storage_usd_per_gb_month, o.host_usd_per_vcpu_hour, o.host_usd_per_gib_hour, o.not_ranked_reason,
+        g.vendor, g.memory_gb
     FROM main.offers_latest AS o
     LEFT JOIN main.gpus AS g USING (gpu_id)
     ORDER BY o.usd_per_hour / o.gpu_count, o.source, o.instance_type, o.region, o.raw_label, o.price_kind
@@ -146,14 +147,17 @@ def _place_in_list(offer: Offer) -> tuple[str, ...]:
 
 
 class _Listed:
-    """Machines by source, tool's name, region and zone, and the offers that none of them is from."""
+    """Machines by source, name, number of GPUs, region and zone, and the offers that are in none of them.
+
+    The number is 0 if the name has one size; a listing, which is named by its id, may be rented by parts.
+    """
 
     def __init__(self, layout: Layout, stated: Stated) -> None:
-        self.machines: dict[tuple[str, ...], dict[str, Any]] = {}
+        self.machines: dict[tuple[str, str, int, str, str], dict[str, Any]] = {}
         self.left_out: list[dict[str, Any]] = []
         self._layout, self._stated = layout, stated
         self._offers = 0
-        self._size_of: dict[tuple[str, str], tuple[Any, ...]] = {}
+        self._size_of: dict[tuple[str, str, int], tuple[Any, ...]] = {}
 
     def add(self, offer: Offer) -> None:
         """List an offer's machines, or else the offer with the ``reasons``."""
@@ -175,7 +179,9 @@ class _Listed:
 
     def _add(self, machine: dict[str, Any]) -> str | None:
         """List a machine; return the reason if it cannot be."""
-        name = (machine["source"], machine["instance_type"])
+        is_listing = machine["instance_type"] == machine["listing_id"]
+        count = int(machine["gpu_count"]) if is_listing else 0
+        name = (machine["source"], machine["instance_type"], count)
         size = (machine["gpu_id"], machine["gpu_count"], machine["vcpus"], machine["ram_gib"])
         if self._size_of.setdefault(name, size) != size:
             return "another size than elsewhere under the same name"

@@ -44,13 +44,22 @@ MAX_RAW_CHARACTERS = 2_000
 MAX_REJECTS = 10_000
 """The most rejects kept per reading; a warning counts the rest. Azure's list, the longest, has fewer rows."""
 
-_TEXTS = ("raw_label", "instance_type", "region", "country", "tier", "interconnect", "upstream_provider")
+_TEXTS = (
+    "raw_label",
+    "instance_type",
+    "listing_id",
+    "region",
+    "country",
+    "tier",
+    "interconnect",
+    "upstream_provider",
+)
 """Columns of a listing that contain the page's own words."""
 
 _STATED = Offer.model_fields.keys() & {field.name for field in fields(Listing)}
 """Columns of an offer that a listing states."""
 
-_PROVENANCE = {"observed_at", "source_url", "capture_sha256"}
+_PROVENANCE = {"observed_at", "source_url", "capture_sha256", "listing_id"}
 _PRICES = {"native_price", "usd_per_hour", "usd_per_gpu_hour"}
 
 USD_DIGITS = Decimal("1e-8")

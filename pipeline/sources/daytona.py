@@ -26,4 +26,13 @@ def _read_gpu(name: str, kind: kit.PriceKind, host: kit.JsonObject, gpu: kit.Jso
             detail = f"{part} is {asked}, and rankings count {counted}"
             raise kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, detail)
     disk = kit.usd_per_gb_month(host.get("diskGiBPerHour"), kit.GB_PER_GIB)
-    yield gpu.listing(label, 1, price, price_kind=kind, native_unit="gpu_hour", storage_usd_per_gb_month=disk)
+    yield gpu.listing(
+        label,
+        1,
+        price,
+        price_kind=kind,
+        native_unit="gpu_hour",
+        storage_usd_per_gb_month=disk,
+        host_usd_per_vcpu_hour=host.price("vcpuPerHour"),
+        host_usd_per_gib_hour=host.price("memoryGiBPerHour"),
+    )

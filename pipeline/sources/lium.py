@@ -48,6 +48,7 @@ def _read_node(node: kit.JsonObject) -> kit.Listings:
         node.text("gpu_model"),
         gpus,
         _price(node),
+        listing_id=node.optional_text("id"),
         native_unit="gpu_hour",
         native_currency=node.optional_text("currency") or node.config.currency,
         price_kind=_KINDS[tier],

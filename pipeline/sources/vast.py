@@ -147,6 +147,7 @@ def _listing(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing:
         ask.gpu_count("num_gpus"),
         price,
         price_kind=kind,
+        listing_id=str(ask.get("id")) if ask.get("id") else None,
         context=kit.known(gpu_ram_mib=gpu_ram_mib),
         region=_region(ask.get("geolocation")),
         available=_available(ask),

@@ -9,6 +9,7 @@ from pipeline.catalog.machine_sizes import named_machines
 from pipeline.catalog.places import regions_of
 from pipeline.catalog.tables import catalog_rows
 from pipeline.export.forms import Stated, machines_of
+from pipeline.export.gpuhunt import GPUHUNT
 from pipeline.export.skypilot import SKYPILOT
 
 NOTHING_STATED = Stated.by([])
@@ -16,7 +17,10 @@ NOTHING_STATED = Stated.by([])
 
 def offer(source: str, gpu_id: str | None, **columns: Any) -> dict[str, Any]:
     price = {"usd_per_hour": Decimal("2.00"), "price_kind": "on_demand", "size_evidence": "offered"}
-    unknown = dict.fromkeys(("instance_type", "gpu_counts", "region", "tier", "vcpus", "ram_gib"))
+    unknown = dict.fromkeys(
+        ("instance_type", "listing_id", "gpu_counts", "region", "tier", "vcpus", "ram_gib", "local_disk_gb",
+         "storage_usd_per_gb_month", "host_usd_per_vcpu_hour", "host_usd_per_gib_hour")
+    )  # fmt: skip
     label = {"raw_label": "a card", "source": source, "gpu_id": gpu_id, "gpu_count": 1.0}
     return unknown | price | label | columns
 
@@ -136,3 +140,49 @@ def test_skypilot_rents_only_some_hosts_of_vast() -> None:
     assert SKYPILOT.refusal(host | {"tier": "marketplace_unverified"}) is not None
     assert SKYPILOT.refusal(host | {"vcpus": 31.0}) is not None
     assert SKYPILOT.refusal(host | {"ram_gib": None}) is not None
+
+
+def in_gpuhunt(machine: dict[str, Any]) -> list[tuple[Any, ...]]:
+    columns = ("instance_type", "region", "gpu_count", "vcpus", "ram_gib", "local_disk_gb", "usd_per_hour")
+    return [tuple(named[column] for column in columns) for named in GPUHUNT.named(machine)]
+
+
+def test_gpuhunt_lists_an_ask_of_vast_by_its_id_with_the_default_disk() -> None:
+    ask = offer("vast", "l40s", listing_id="41", region="Texas, US", vcpus=32.0, ram_gib=64.0)
+    paid = ask | {"storage_usd_per_gb_month": Decimal("0.9")}
+    assert in_gpuhunt(paid) == [("41", "us-texas", 1, 32, 64, 8, Decimal("2.01"))]
+    assert in_gpuhunt(paid | {"local_disk_gb": 8})[0][-1] == Decimal(2)  # in the price already
+    assert in_gpuhunt(paid | {"region": "US"})[0][1] == "us-"
+    for unknown in (ask, paid | {"region": None}, paid | {"listing_id": None}):
+        assert in_gpuhunt(unknown)[0][0] is None
+
+
+def test_gpuhunt_lists_a_node_of_lium_for_each_number_of_its_gpus() -> None:
+    node = offer("lium", "l40s", listing_id="n", region="Reston, VA, US", gpu_counts=[1, 3], vcpus=10.5)
+    node |= {"ram_gib": 50.5, "local_disk_gb": 99.0}
+    assert in_gpuhunt(node) == [
+        ("n", "us-va", 1, 10, 50, 99, Decimal(2)),
+        ("n", "us-va", 3, 31, 151, 297, Decimal(6)),
+    ]
+    assert in_gpuhunt(node | {"region": "Reston, US"})[0][1] is None  # or is that a state?
+    assert in_gpuhunt(node | {"local_disk_gb": None})[0][0] is None
+
+
+def test_gpuhunt_adds_the_host_to_daytonas_prices() -> None:
+    gpus = offer("daytona", "rtx-4090", gpu_counts=[1, 2], host_usd_per_vcpu_hour=Decimal("0.01"))
+    gpus |= {"host_usd_per_gib_hour": Decimal("0.002"), "storage_usd_per_gb_month": Decimal("0.067986548")}
+    assert in_gpuhunt(gpus) == [
+        ("1x-RTX4090-8cpu-50gb-256gb", "earth", 1, 8, 50, 256, Decimal("2.2056")),
+        ("2x-RTX4090-16cpu-100gb-512gb", "earth", 2, 16, 100, 512, Decimal("4.4112")),
+    ]
+    assert in_gpuhunt(gpus | {"host_usd_per_gib_hour": None})[0][0] is None
+
+
+def test_gpuhunt_names_virtual_machines_of_hot_aisle_by_card_and_number() -> None:
+    (machine,) = machines_of(
+        offer("hotaisle", "mi300x", instance_type="Medium", gpu_count=4.0, tier="vm"),
+        "gpuhunt",
+        NOTHING_STATED,
+    )
+    assert in_gpuhunt(machine) == [("vm-mi300x-4", "us-michigan-1", 4, 52, 896, None, Decimal(2))]
+    assert in_gpuhunt(machine | {"tier": "bare_metal"})[0][0] is None

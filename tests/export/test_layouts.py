@@ -54,8 +54,10 @@ def made_up(folder: Path, tool: str) -> list[str]:
         connection.execute("""CREATE TABLE offers_latest (source VARCHAR, raw_label VARCHAR,
             instance_type VARCHAR, gpu_id VARCHAR, gpu_count DOUBLE, price_kind VARCHAR, region VARCHAR,
             vcpus DOUBLE, ram_gib DOUBLE, local_disk_gb DOUBLE, usd_per_hour DECIMAL(18, 8),
-            not_ranked_reason VARCHAR, tier VARCHAR, gpu_counts INTEGER[], size_evidence VARCHAR)""")
-        columns = f"{', '.join(12 * '?')}, NULL, NULL, 'offered'"
+            not_ranked_reason VARCHAR, tier VARCHAR, gpu_counts INTEGER[], size_evidence VARCHAR,
+            listing_id VARCHAR, storage_usd_per_gb_month DOUBLE, host_usd_per_vcpu_hour DOUBLE,
+            host_usd_per_gib_hour DOUBLE)""")
+        columns = f"{', '.join(12 * '?')}, NULL, NULL, 'offered', NULL, NULL, NULL, NULL"
         connection.executemany(f"INSERT INTO offers_latest VALUES ({columns})", OFFERS)
         return write(connection, folder, tool, None, (), None)
 

@@ -2,7 +2,10 @@
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from pipeline.catalog.machine_sizes import named_machines
 from pipeline.catalog.tables import catalog_rows
@@ -13,6 +16,7 @@ from pipeline.export.whole import SMALL, export
 from pipeline.home.paths import Home
 from pipeline.warehouse.query import ask, reader
 from tests.export.conftest import fields, package_of
+from tests.homes import PAGES
 from tests.nightly.export.conftest import ask_tool
 
 CHEAPEST = """
@@ -82,6 +86,27 @@ print(json.dumps({
 }))
 """
 
+COLLECTED = """
+import json, sys
+from pathlib import Path
+from types import SimpleNamespace
+from gpuhunt import QueryFilter
+from gpuhunt.providers import daytona, lium, vastai
+def page(file):
+    return json.loads((Path(sys.argv[1]) / file).read_text())
+found = daytona._make_gpu_offers(page("daytona/gpu-pricing.json"), QueryFilter(), True, None)
+for node in page("lium/nodes.json")["nodes"]:
+    found += lium._make_offers(node)
+for number in (1, 2, 3, 4):
+    answer = SimpleNamespace(raise_for_status=int, json=lambda: page(f"vast/search_{number}.json"))
+    vastai.requests = SimpleNamespace(post=lambda *asked, **options: answer)
+    found += vastai.VastAIProvider().get(QueryFilter(min_disk_size=8))
+print(json.dumps([
+    [[i.provider, i.instance_name, i.location, i.gpu_count, i.spot, i.gpu_name, i.cpu],
+     i.price, i.memory, i.disk_size, i.provider_data] for i in found
+]))
+"""
+
 SKYPILOT_PRICES = {
     # cloud, machine, region: on demand and spot, in USD per hour, by hand from tests/pages
     ("aws", "p5.48xlarge", "us-east-1"): (55.04, 15.6472),
@@ -102,6 +127,11 @@ GPUHUNT_PRICES = {
     ("nebius", "gpu-b300-sxm 8gpu-192vcpu-2768gb", "uk-south1", True): 8 * 4.30,
     ("oci", "BM.GPU.H100.8", "us-ashburn-1", False): 80.0,
     ("verda", "1H100.80S.30V", "FIN-02", True): 1.625,
+    ("daytona", "2x-H100-16cpu-200gb-512gb", "earth", True): 6.911744,
+    ("digitalocean", "gpu-mi325x8-2048gb", "tor1", False): 30.4,
+    ("hotaisle", "vm-mi300x-4", "us-michigan-1", False): 11.96,
+    ("lium", "0000000a-0000-4000-8000-000000013556", "us-nv", False): 1.52,
+    ("vastai", "4700303", "us-texas", True): 0.13552,
 }
 
 
@@ -199,7 +229,7 @@ def test_skypilot_knows_the_zones_of_an_account_at_aws(
 
 def test_gpuhunt_reads_its_catalogue(sample_home: Home, consumers: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    assert laid_out(sample_home, folder, "gpuhunt") >= 150
+    assert laid_out(sample_home, folder, "gpuhunt") >= 200
     rows = {file.stem: rows_of(file) for file in folder.glob("*.csv") if file.name != LEFT_OUT}
     answer = ask_tool(consumers, GPUHUNT, folder, " ".join(rows), home=tmp_path)
     expected = sorted(
@@ -224,6 +254,33 @@ def test_gpuhunt_reads_its_catalogue(sample_home: Home, consumers: Path, tmp_pat
     assert {cloud.name for cloud in clouds("gpuhunt").values()} <= set(answer["known"])
     assert {item[7] for item in expected} <= set(answer["names"])
     assert {tuple(item[10]) for item in expected if item[1] == "gpu_1x_gh200"} == {("lambda-arm",)}
+
+
+def test_gpuhunt_collects_the_same_machines_from_the_sample_pages(
+    sample_home: Home, consumers: Path, tmp_path: Path
+) -> None:
+    """Its code for sources that it queries live has the same machines, and the same prices for the same disk.
+
+    Memory is in GiB here, but that of Vast in 1,000 MiB there. Lium's is rounded down from a half less.
+    """
+    laid_out(sample_home, tmp_path / "out", "gpuhunt")
+    collected = {
+        tuple(key): rest for key, *rest in ask_tool(consumers, COLLECTED, PAGES, home=tmp_path / "home")
+    }
+    compared = Counter[str]()
+    for provider in ("daytona", "lium", "vastai"):
+        for row in rows_of(tmp_path / "out" / f"{provider}.csv"):
+            names = row["instance_name"], row["location"], int(row["gpu_count"]), row["spot"] == "True"
+            price, memory, disk, data = collected[provider, *names, row["gpu_name"], int(row["cpu"])]
+            gib = memory * 1000 / 1024 if provider == "vastai" else memory
+            assert float(row["price"]) == pytest.approx(price, rel=0, abs=2e-6), row
+            assert float(row["memory"]) == pytest.approx(gib, rel=0, abs=1 if provider == "lium" else 0.01), (
+                row
+            )
+            assert float(row["disk_size"]) == pytest.approx(disk, rel=0.01), row
+            assert json.loads(row["provider_data"]).items() <= data.items(), row
+            compared[provider] += 1
+    assert compared == {"daytona": 7 * 8 * 2, "lium": 25, "vastai": 24}
 
 
 def test_skypilot_knows_the_names_of_its_accelerators(consumers: Path) -> None:
