@@ -32,6 +32,7 @@ def facts(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Any], dict[s
         "published": {name: plain(value) for name, value in next(rows(connection, "published")).items()},
         **{name: table(connection, name) for name in TABLES},
         **{name: table(connection, name, exact) for name in EXACT_TABLES},
+        **next(rows(connection, "pick_rule")),
         "names": _names(connection),
         "units": {unit: asdict(known) for unit, known in UNITS.items()},
         "length_unit": asdict(LENGTH),

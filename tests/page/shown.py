@@ -11,6 +11,7 @@ from pipeline.home.paths import Home
 from pipeline.questions.numbers import number_text, price_text
 from pipeline.questions.reasons import percent_text
 from pipeline.questions.session import Session
+from pipeline.questions.tables import gpus_paid
 from pipeline.questions.words import cautions
 from pipeline.warehouse.query import reader
 
@@ -19,12 +20,16 @@ if TYPE_CHECKING:
 
 NO_SETTINGS = ("day", "every", "form", "limit")
 
-ROWS = 25
+SETTLED = "html[data-settled]"
+"""What the page is once it has nothing more to show, a moment after the last key."""
+
+ROWS = 15
 """Number of rows that a table shows at first."""
 
 
 def table(page: "Page", place: str) -> list[dict[str, str]]:
     """The cells of a table that is shown, row by row, keyed by the titles of the columns."""
+    page.wait_for_selector(SETTLED)
     found: list[dict[str, str]] = page.eval_on_selector_all(
         f"{place} tbody tr",
         """rows => rows.map(row => Object.fromEntries([...row.cells].map(cell =>
@@ -39,7 +44,7 @@ def money(amount: Decimal) -> str:
 
 def machine(row: dict[str, Any]) -> str:
     nodes = f" on {row['node_count']} machines" if row["node_count"] > 1 else ""
-    return f"{row['gpu_count']} × {row['gpu']}{nodes}"
+    return f"{gpus_paid(row)} × {row['gpu']}{nodes}"
 
 
 def one_line(text: str) -> str:

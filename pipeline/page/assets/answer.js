@@ -100,6 +100,34 @@ function unplacedText(asked, job) {
   return count ? `${plural(count, "offer")} whose ${column} is not stated ${count === 1 ? "is" : "are"} skipped.` : "";
 }
 
+/** The providers that a job asks for and this page has no prices of, with what their sources say. */
+function missingProviders(asked) {
+  const wanted = asked.provider === undefined ? [] : namesOf(asked, "provider");
+  return wanted.filter((name) => !D.rentals.some((r) => r.provider === name)).map((name) => {
+    const source = [...D.sourceOf.values()].find((each) => each.provider === name);
+    return el("p", { class: "note" }, `This page has no prices of ${name}${source ? `: ${sourceState(source).text}` : ""}.`);
+  });
+}
+
+/** What the job costs at the kinds of price that it does not ask for, each a button that asks for it. */
+function showOtherKinds(asked, job, found) {
+  const first = found.rows.length ? picksOf(found)[0][1] : null;
+  const kinds = first === null ? [] : KINDS.slice(0, 3).filter((kind) => !job.price_kinds.includes(kind));
+  const lines = kinds.map((kind) => {
+    const other = ranked(jobOf({ ...asked, kind }));
+    if (!other.rows.length) return null;
+    const best = picksOf(other)[0][1];
+    const same = other.rows.find(({ rental: r }) => r.slot === first.rental.slot);
+    const share = Math.round(Math.abs(best.total / first.total - 1) * 100);
+    const button = el("button", { type: "button" }, capital(kindWords(kind)));
+    button.addEventListener("click", () => ask({ ...asked, kind }));
+    const onSame = same && same !== best ? `; on the same cards ${money(same.total)} at ${same.rental.provider}` : "";
+    return el("li", {}, button, ` ${money(best.total)}, ${share}% ${best.total < first.total ? "less" : "more"}, ${numberText(best.hours)} hours: ${wayText(best)}${onSame}`);
+  }).filter(Boolean);
+  byId("other-kinds").hidden = !lines.length;
+  show("other-kinds-body", el("ul", { class: "ways" }, lines));
+}
+
 /** What a job without an answer could give up, each a button that asks for it. */
 function showNothing(asked) {
   const ways = waysOut(asked).slice(0, 6).map(({ changes, row }) => {
@@ -109,6 +137,7 @@ function showNothing(asked) {
   });
   show("answer-body", el("div", { class: "card" },
     el("p", {}, el("strong", {}, `Nothing that is rented out runs this job within these limits (${limitsText(asked)}).`)),
+    missingProviders(asked),
     ways.length ? [el("p", {}, "There is an answer with"), el("ul", { class: "ways" }, ways)] : el("p", {}, "No single change helps; the command looks further."), sharesOf(asked)));
 }
 
@@ -128,17 +157,17 @@ function barOf(row, most) {
 function rankingColumns(job, most) {
   return [
     { name: "rank", title: "Rank", n: true, value: (c) => c.rank },
-    { name: "gpu", title: "GPU", head: true, value: (c) => machineText(c.rental) },
-    { name: "total", title: "Total, USD", n: true, value: (c) => c.total / 10000, show: (c) => money(c.total) },
-    { name: "between", title: "p10 to p90", value: (c) => fastCost(job, c).total / 10000, show: (c) => [between(fastCost(job, c).total, c.slow.total), barOf(c, most)] },
+    { name: "gpu", title: "GPU", head: true, value: (c) => machineText(c.rental), csv: (c) => ({ gpu_id: c.rental.gpu_id, gpu_count: c.rental.gpu_count, node_count: c.rental.node_count }) },
+    { name: "total", title: "Total, USD", n: true, value: (c) => c.total / 10000, show: (c) => money(c.total), csv: (c) => ({ total_usd: c.total / 10000 }) },
+    { name: "between", title: "p10 to p90", value: (c) => fastCost(job, c).total / 10000, show: (c) => [between(fastCost(job, c).total, c.slow.total), barOf(c, most)], csv: (c) => ({ total_usd_low: fastCost(job, c).total / 10000, total_usd_high: c.slow.total / 10000 }) },
     { name: "hours", title: "Hours", n: true, value: (c) => c.hours, show: (c) => numberText(c.hours) },
-    { name: "provider", title: "Provider", value: (c) => c.rental.provider, show: (c) => [link(D.sourceOf.get(c.rental.source)?.homepage, c.rental.provider), " ", el("span", { class: "tag" }, [c.rental.country ?? "?", kindText(c.rental)].join(" \u00b7 "))] },
-    { name: "country", title: "Country", hidden: true, value: (c) => c.rental.country, show: (c) => c.rental.country ?? "?", text: (c) => `${c.rental.country ?? ""} ${placeText(c.rental)}` },
-    { name: "kind", title: "Price, owner", hidden: true, value: (c) => kindText(c.rental) },
-    { name: "rate", title: "USD/hour", n: true, value: (c) => c.price.hourlyUsd, show: (c) => [priceText(c.price.hourlyUsd - c.rental.host8 / 1e8), c.rental.host8 ? el("span", { class: "tag" }, hostText(c.rental.host8 / 1e8)) : ""] },
-    { name: "fit", title: "P(fits)", n: true, value: (c) => c.plan.fit / 1000, show: (c) => percent(c.plan.fit) },
+    { name: "provider", title: "Provider", value: (c) => c.rental.provider, show: (c) => [link(D.sourceOf.get(c.rental.source)?.homepage, c.rental.provider), " ", el("span", { class: "tag" }, [c.rental.country ?? "?", kindText(c.rental)].join(" \u00b7 "))], csv: (c) => ({ provider: c.rental.provider, country: c.rental.country, price_kind: c.rental.price_kind, term_days: c.rental.term_days, tier_class: c.rental.tier_class }) },
+    { name: "country", title: "Country", hidden: true, csv: () => ({}), value: (c) => c.rental.country, show: (c) => c.rental.country ?? "?", text: (c) => `${c.rental.country ?? ""} ${placeText(c.rental)}` },
+    { name: "kind", title: "Price, owner", hidden: true, csv: () => ({}), value: (c) => kindText(c.rental) },
+    { name: "rate", title: "USD/hour", n: true, csv: (c) => ({ usd_per_hour: c.price.hourlyUsd }), value: (c) => c.price.hourlyUsd, show: (c) => [priceText(c.price.hourlyUsd - c.rental.host8 / 1e8), c.rental.host8 ? el("span", { class: "tag" }, hostText(c.rental.host8 / 1e8)) : ""] },
+    { name: "fit", title: "P(fits)", n: true, csv: (c) => ({ fit_probability: c.plan.fit / 1000 }), value: (c) => c.plan.fit / 1000, show: (c) => percent(c.plan.fit) },
     { name: "evidence", title: "Evidence", value: (c) => c.plan.band.evidence },
-    { name: "age", title: "Price's age", n: true, value: (c) => ageDays(c.rental.price_day), show: (c) => ageOf(c.rental.price_day) },
+    { name: "age", title: "Price's age", n: true, csv: (c) => ({ price_day: c.rental.price_day }), value: (c) => ageDays(c.rental.price_day), show: (c) => ageOf(c.rental.price_day) },
     { name: "speed", title: "Tokens/s", n: true, hidden: true, value: (c) => c.plan.tokensPerSecond, show: (c) => fixed(c.plan.tokensPerSecond, 0) },
     { name: "slow", title: "Hours, slow end", n: true, hidden: true, value: (c) => c.slow.hours, show: (c) => numberText(c.slow.hours) },
     { name: "region", title: "Region", hidden: true, value: (c) => c.rental.region },
@@ -165,12 +194,18 @@ function showRanking(asked, job, found) {
 function showWhyNot(asked, job, found) {
   const best = new Map();
   for (const row of found.rows) if (!best.has(row.rental.gpu_id)) best.set(row.rental.gpu_id, row);
+  const late = new Map();
+  for (const c of found.asked) {
+    if (c.hours > found.mostHours && !(late.get(c.rental.gpu_id)?.total <= c.total)) late.set(c.rental.gpu_id, c);
+  }
   const first = found.rows[0];
   const rows = D.gpus.gpu_id.map((gpu) => {
     const row = best.get(gpu);
     if (row) {
       const times = row.total / first.total;
-      return { gpu, rank: row.rank, c: row, why: row === first ? "rank 1" : `ranked: ${fixed(times, times < 10 ? 2 : 0)} times rank 1's cost with ${plural(row.rental.gpu_count, "GPU")} at ${row.rental.provider}` };
+      const slower = late.get(gpu);
+      const cheaper = slower && slower.total < row.total ? `; ${slower.rental.gpu_count} at ${slower.rental.provider} would cost ${money(slower.total)}, but take ${numberText(slower.hours)} hours` : "";
+      return { gpu, rank: row.rank, c: row, why: (row === first ? "rank 1" : `ranked: ${fixed(times, times < 10 ? 2 : 0)} times rank 1's cost with ${plural(row.rental.gpu_count, "GPU")} at ${row.rental.provider}`) + cheaper };
     }
     const reason = reasonOf(job, gpu);
     return { gpu, rank: null, c: reason.nearest ?? null, why: reasonText(asked, job, reason), reason: reason.reason };
@@ -182,6 +217,7 @@ function showWhyNot(asked, job, found) {
     { name: "total", title: "Total, USD", n: true, value: (row) => (row.c ? row.c.total / 10000 : null), show: (row) => (row.c ? money(row.c.total) : "") },
     { name: "hours", title: "Hours", n: true, value: (row) => row.c?.hours ?? null, show: (row) => (row.c ? numberText(row.c.hours) : "") },
     { name: "why", title: "Why", long: true, value: (row) => row.why },
+    { name: "compare", title: "Compare", value: () => "", show: (row) => (first && row.gpu !== first.rental.gpu_id ? el("a", { href: addressOf({ view: "prices", card: row.gpu, other: first.rental.gpu_id }) }, `with ${gpuName(first.rental.gpu_id)}`) : "") },
   ];
   const caption = `${plural(best.size, "GPU")} ranked, ${rows.length - best.size} not; dollars and hours of those not ranked are of the nearest way.`;
   fillTable(byId("why-not-body"), "why-not", { caption, columns, rows }, writeState);

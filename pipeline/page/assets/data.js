@@ -47,7 +47,13 @@ function index() {
   D.modelOf = new Map(D.models.map((model) => [model.model, model]));
   D.sourceOf = new Map(rowsOf(D.sources).map((source) => [source.source, source]));
   D.slots = D.slots.map(([gpu_id, gpu_count, node_count]) => ({ gpu_id, gpu_count, node_count }));
-  D.rentals = codedRows(D.rentals).map((rental) => ({ ...rental, ...D.slots[rental.slot] }));
+  const groups = new Map();
+  D.rentals = codedRows(D.rentals).map((rental) => {
+    // Rentals that differ only in their offer: a ranking has the best of each group.
+    const key = [rental.price_kind, rental.slot, rental.source, rental.tier, rental.term_days].join("\t");
+    if (!groups.has(key)) groups.set(key, groups.size);
+    return { ...rental, ...D.slots[rental.slot], group: groups.get(key) };
+  });
   D.recipeOf = new Map(rowsOf(D.recipes).map((recipe, row) => [recipeKey(recipe), { ...recipe, row }]));
   D.prices = codedRows(D.prices);
   D.namesOf = new Map();

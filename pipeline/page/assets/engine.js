@@ -103,21 +103,24 @@ function isWanted(value, { wanted = null, unwanted = null } = {}) {
   return (wanted === null || wanted.includes(value)) && (unwanted === null || (value !== null && !unwanted.includes(value)));
 }
 
-const NAMED = { provider: "provider", source: "source", tier: "tier_class", country: "country", continent: "continent" };
+const NAMED = Object.entries({ provider: "provider", source: "source", tier: "tier_class", country: "country", continent: "continent" });
+
+const NONE = Object.freeze([]);
 
 /** The settings of the job that rule a rental out (rental_misses, and the country under sanctions). */
 function missesOf(job, r, kinds) {
-  const missed = [];
-  for (const [setting, column] of Object.entries(NAMED)) {
-    const { wanted = null, unwanted = null } = job.constraints[column];
-    if (!isWanted(r[column], { wanted })) missed.push(setting);
-    if (!isWanted(r[column], { unwanted })) missed.push(`exclude_${setting}`);
+  let missed = NONE;
+  const miss = (setting) => { missed = [...missed, setting]; };
+  for (const [setting, column] of NAMED) {
+    const { wanted, unwanted } = job.constraints[column];
+    if (wanted !== null && !wanted.includes(r[column])) miss(setting);
+    if (unwanted !== null && (r[column] === null || unwanted.includes(r[column]))) miss(`exclude_${setting}`);
   }
-  if (!kinds.includes(r.price_kind)) missed.push("kind");
-  if (r.term_days !== null && r.term_days > (job.max_term_days ?? Infinity)) missed.push("max_term_days");
-  if (ageDays(r.price_day) > (job.max_age_days ?? Infinity)) missed.push("max_age_days");
-  if (r.size_evidence === "assumed" && !job.assumed_sizes) missed.push("assumed_sizes");
-  if (r.renter_notice === "sanctions" && !job.constraints.country.wanted?.includes(r.country)) missed.push("sanctions");
+  if (!kinds.includes(r.price_kind)) miss("kind");
+  if (r.term_days !== null && r.term_days > (job.max_term_days ?? Infinity)) miss("max_term_days");
+  if (job.max_age_days !== null && ageDays(r.price_day) > job.max_age_days) miss("max_age_days");
+  if (r.size_evidence === "assumed" && !job.assumed_sizes) miss("assumed_sizes");
+  if (r.renter_notice === "sanctions" && !job.constraints.country.wanted?.includes(r.country)) miss("sanctions");
   return missed;
 }
 
@@ -249,8 +252,6 @@ function addValues(job, kept) {
   }
 }
 
-const groupOf = ({ rental: r }) => [r.price_kind, r.slot, r.source, r.tier, r.term_days].join("\t");
-
 /** The best offer of each rental option, and the safest answer. */
 function waysOf(kept) {
   const safest = leastOf(kept.filter((c) => c.isSafe && c.isWorthIt), by(
@@ -258,7 +259,7 @@ function waysOf(kept) {
   const inOrder = by((c) => c.isLateWhenSlow, ...LEAST_COST, (c) => c.rental.offer);
   const first = new Map();
   for (const c of kept) {
-    const group = groupOf(c);
+    const { group } = c.rental;
     const known = first.get(group);
     if (known === undefined || inOrder(c, known) < 0) first.set(group, c);
   }

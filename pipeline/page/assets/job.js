@@ -2,7 +2,13 @@
 // A job as people write it, read as the command reads it: numbers, names and defaults. What is wrong is refused with
 // its reason, and what this page does not plan is named; nothing is ever another job than the one asked for.
 
-class Refusal extends Error {}
+class Refusal extends Error {
+  /** `setting`: the one that is wrong, if it is one. */
+  constructor(message, setting = null) {
+    super(message);
+    this.setting = setting;
+  }
+}
 
 /** A job that is right, but that only the command can answer. */
 class BeyondPage extends Error {
@@ -23,7 +29,7 @@ const inUnit = (number, size) => (size >= 1 ? number * size : number / Math.roun
 function numberIn(setting, text) {
   const isLength = setting.kind === "whole" && setting.unit === "tokens";
   const unit = isLength ? D.length_unit : D.units[setting.unit ?? ""];
-  const refused = () => new Refusal(`${optionOf(setting.setting)}: '${text}' is no number of its kind, such as ${unit.example}`);
+  const refused = () => new Refusal(`${optionOf(setting.setting)}: '${text}' is no number of its kind, such as ${unit.example}`, setting.setting);
   const sizes = new Map(Object.entries(unit.words));
   const written = String(text).toLowerCase().split(/\s+/).filter(Boolean).join(" ");
   const parts = [...written.matchAll(PARTS)];
@@ -57,12 +63,12 @@ function numberOf(asked, name) {
   const setting = D.settingOf.get(name);
   const number = typeof value === "number" ? value : numberIn(setting, value);
   const option = optionOf(name);
-  if (Number.isNaN(number)) throw new Refusal(`${option} must be a number`);
-  if (setting.kind === "whole" && !Number.isInteger(number)) throw new Refusal(`${option} must be a whole number, not ${number}`);
+  if (Number.isNaN(number)) throw new Refusal(`${option} must be a number`, name);
+  if (setting.kind === "whole" && !Number.isInteger(number)) throw new Refusal(`${option} must be a whole number, not ${number}`, name);
   if (setting.least === null ? !(number > 0) : number < setting.least) {
-    throw new Refusal(`${option} must be ${setting.least === null ? "above 0" : `at least ${setting.least}`}, not ${number}`);
+    throw new Refusal(`${option} must be ${setting.least === null ? "above 0" : `at least ${setting.least}`}, not ${number}`, name);
   }
-  if (number > (setting.most ?? Infinity)) throw new Refusal(`${option} must be at most ${setting.most}, not ${number}`);
+  if (number > (setting.most ?? Infinity)) throw new Refusal(`${option} must be at most ${setting.most}, not ${number}`, name);
   return number;
 }
 
@@ -101,10 +107,10 @@ function meaningOf(setting, name) {
   }
   if (best !== null) return best.meanings;
   const near = namesLike(named, base);
-  throw new Refusal(`${optionOf(setting.setting)}: no ${named} ${name}${near.length ? `; the nearest are ${near.join(", ")}` : ""}`);
+  throw new Refusal(`${optionOf(setting.setting)}: no ${named} ${name}${near.length ? `; the nearest are ${near.join(", ")}` : ""}`, setting.setting);
 }
 
-/** Up to three known names that share most pairs of letters with a key. */
+/** Up to five known names: those that contain a key, the ones that begin with it first, or share most pairs of letters. */
 function namesLike(named, key) {
   const pairs = (text) => new Set(Array.from({ length: Math.max(0, text.length - 1) }, (_, at) => text.slice(at, at + 2)));
   const wanted = pairs(key);
@@ -112,10 +118,10 @@ function namesLike(named, key) {
   for (const [known, entries] of D.namesOf.get(named) ?? []) {
     const has = pairs(known);
     const shared = [...has].filter((pair) => wanted.has(pair)).length;
-    const score = 2 * shared / (has.size + wanted.size);
+    const score = (key && known.includes(key) ? 1 + Number(known.startsWith(key)) : 0) + 2 * shared / (has.size + wanted.size || 1);
     if (score >= 0.5) scored.push([score, entries[0].meanings.length === 1 ? entries[0].meanings[0] : entries[0].name]);
   }
-  return [...new Set(scored.sort((a, b) => b[0] - a[0]).map(([, name]) => name))].slice(0, 3);
+  return [...new Set(scored.sort((a, b) => b[0] - a[0]).map(([, name]) => name))].slice(0, 5);
 }
 
 /** The meanings of a setting's names; null if it is left open. */
@@ -125,7 +131,7 @@ function namesOf(asked, name) {
   const setting = D.settingOf.get(name);
   const names = namesIn(value);
   if (!names.length) return null;
-  if (setting.kind === "name" && names.length > 1) throw new Refusal(`${optionOf(name)}: name one, not ${names.join(", ")}`);
+  if (setting.kind === "name" && names.length > 1) throw new Refusal(`${optionOf(name)}: name one, not ${names.join(", ")}`, name);
   const meant = names.flatMap((each) => meaningOf(setting, each));
   // A card without a form factor means, in a constraint, every card of its model and memory.
   if (setting.named === "gpu") return [...new Set([...meant, ...D.gpus.gpu_id.filter((_, at) => meant.includes(D.gpus.open_id[at]))])];
@@ -154,7 +160,7 @@ function jobOf(given) {
   const asked = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== undefined && value !== ""));
   for (const name of Object.keys(asked)) if (!D.settingOf.has(name)) throw new Refusal(`a job has no setting ${name}`);
   const model = namesOf(asked, "model");
-  if (model === null) throw new Refusal("name a model");
+  if (model === null) throw new Refusal("name a model", "model");
   const beyond = Object.keys(asked).filter((name) => !TAKEN.has(name));
   const method = namesOf(asked, "method")?.[0] ?? D.settingOf.get("method").default_value;
   const hasAdapters = method === "lora" || method === "qlora";
@@ -163,12 +169,12 @@ function jobOf(given) {
   const examples = numberOf(asked, "examples");
   const perExample = numberOf(asked, "tokens_per_example");
   const perEpoch = numberOf(asked, "tokens") ?? (examples !== null && perExample !== null ? examples * perExample : null);
-  if (perEpoch === null) throw new Refusal("give tokens, or examples and tokens per example");
+  if (perEpoch === null) throw new Refusal("give tokens, or examples and tokens per example", "tokens");
   const epochs = numberOf(asked, "epochs") ?? Number(D.settingOf.get("epochs").default_value);
   const tokens = perEpoch * epochs;
   const minGpus = numberOf(asked, "min_gpus");
   const gpus = numberOf(asked, "gpus");
-  if (minGpus > gpus && gpus !== null) throw new Refusal(`--min-gpus ${minGpus} is more than --gpus ${gpus}`);
+  if (minGpus > gpus && gpus !== null) throw new Refusal(`--min-gpus ${minGpus} is more than --gpus ${gpus}`, "min_gpus");
   const maxHours = numberOf(asked, "max_hours");
   const evidence = namesOf(asked, "evidence")?.[0] ?? null;
   const job = {

@@ -74,6 +74,9 @@ function fillForm({ typing = null } = {}) {
   if (more.length) byId("more").open = true;
 }
 
+/** The limits in the second row of the form, which a phone shows when one is set. */
+const LIMITS = ["kind", "country", "max_hours", "max_usd", "gpus", "tier"];
+
 const fields = () => [...byId("form").querySelectorAll("[name]")];
 
 /** Between a number of examples and the tokens of each: x, of. */
@@ -100,9 +103,10 @@ function askedOfForm() {
 let changing = null;
 
 function ask(asked, field = null) {
+  if (field !== changing && document.documentElement.dataset.settled === undefined) writeState();
   state.asked = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined && value !== null && value !== ""));
-  if (field !== null && field === changing) history.replaceState(null, "", addressOfState());
-  else history.pushState(null, "", addressOfState());
+  // Of a change that goes on, the address follows once the typing pauses (see settle).
+  if (field === null || field !== changing) history.pushState(null, "", addressOfState());
   changing = field;
   fillForm({ typing: field });
   showView();
@@ -113,6 +117,7 @@ function answer() {
   const { asked } = state;
   current = { asked };
   byId("refused").hidden = true;
+  for (const field of fields()) field.removeAttribute("aria-invalid");
   try {
     current.job = jobOf(asked);
     current.found = ranked(current.job);
@@ -121,7 +126,8 @@ function answer() {
     current = { asked };
     byId("refused").hidden = false;
     const isBeyond = error instanceof BeyondPage;
-    show("refused", capital(error.message), isBeyond ? "; the command plans any job:" : ".");
+    show("refused", capital(error.message), isBeyond ? "; the command gpufare, which wrote this page, plans any job:" : ".");
+    for (const field of fields()) field.setAttribute("aria-invalid", String(field.name === error.setting));
     show("job-text");
     show("answer-body", isBeyond ? el("div", { class: "card" }, sharesOf(asked), otherLengths(asked, error)) : null);
   }
@@ -138,24 +144,36 @@ function otherLengths(asked, { lengths = [] }) {
 
 let later = null;
 
+const PAUSE_MS = 60;
+
+/** What follows once the typing pauses: the address, the title, the tabs, and what is slower to find out. */
+function settle() {
+  const { asked, job, found } = current;
+  writeState();
+  document.title = found?.rows.length && state.view === "job" ? `${money(picksOf(found)[0][1].total)}: ${job.model} ${job.method}, gpufare` : `${VIEWS[state.view]}: gpufare`;
+  for (const tab of byId("nav").querySelectorAll("a")) tab.setAttribute("href", addressOf({ view: tab.dataset.view, where: tab.dataset.view === "prices" ? state.where ?? asked.country : null }));
+  if (state.view === "job" && found) {
+    showOtherKinds(asked, job, found);
+    showWhyNot(asked, job, found);
+  }
+  document.documentElement.setAttribute("data-settled", location.hash);
+}
+
 function showView() {
   for (const view of Object.keys(VIEWS)) byId(view).hidden = view !== state.view;
   for (const tab of byId("nav").querySelectorAll("a")) {
-    const view = tab.dataset.view;
-    tab.setAttribute("href", addressOf({ view }));
-    if (view === state.view) tab.setAttribute("aria-current", "page"); else tab.removeAttribute("aria-current");
+    if (tab.dataset.view === state.view) tab.setAttribute("aria-current", "page"); else tab.removeAttribute("aria-current");
   }
+  document.documentElement.removeAttribute("data-settled");
   answer();
   const { asked, job, found } = current;
   byId("ranking").hidden = byId("why").hidden = !job;
-  document.title = found?.rows.length && state.view === "job" ? `${money(picksOf(found)[0][1].total)}: ${job.model} ${job.method}, gpufare` : `${VIEWS[state.view]}: gpufare`;
   if (state.view === "job" && job) {
     showAnswer(asked, job, found);
     showRanking(asked, job, found);
-    // Of the slower part, only the last job that is typed is shown.
-    clearTimeout(later);
-    later = setTimeout(() => { showWhyNot(asked, job, found); document.documentElement.setAttribute("data-why", addressOfState()); }, 60);
   }
+  clearTimeout(later);
+  later = setTimeout(settle, PAUSE_MS);
   if (state.view === "prices") showPricesView();
   if (state.view === "error") whereChanged("error", [], showError);
   if (state.view === "sources") whereChanged("sources", [], showSources);
@@ -196,6 +214,7 @@ function listen() {
   byId("other").addEventListener("change", () => { choose("other", byId("other").value); showPrices(state); });
   byId("verdict").addEventListener("change", () => { choose("verdict", byId("verdict").value); showAudit(state); });
   const moved = () => {
+    clearTimeout(later);
     readState();
     changing = null;
     // The address says how tables are looked at, so that their controls are made anew.
@@ -260,6 +279,7 @@ async function start() {
     show("nav", Object.entries(VIEWS).map(([view, title]) => el("li", {}, el("a", { href: "#", "data-view": view }, title))));
     listen();
     showPublished();
+    if (matchMedia("(max-width: 40rem)").matches && !LIMITS.some((name) => state.asked[name])) byId("limits").open = false;
     fillForm();
     showView();
     document.documentElement.setAttribute("data-ready", "");

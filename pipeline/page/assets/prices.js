@@ -91,7 +91,7 @@ function showHistory(state, gpu) {
   const to = Math.max(...found.map((one) => one[3] + one[4].length - 1));
   const name = `${gpu.name}, ${kindWords(kind)}: USD per GPU-hour by day and provider`;
   if (from === to) {
-    show("card-history", el("h3", {}, "History"), el("p", { class: "meta" }, `${name}. The record has one day, ${day(from)}: a history begins with the second.`), barsOf(found.map((one) => [one[2], one[4][0]])));
+    show("card-history", el("h3", {}, "History"), el("p", { class: "meta" }, `${name}, anywhere. The record has one day, ${day(from)}: a history begins with the second.`), barsOf(found.map((one) => [one[2], one[4][0]])));
     return;
   }
   const numbers = Array.from({ length: to - from + 1 }, (_, n) => from + n);
@@ -109,7 +109,7 @@ function showHistory(state, gpu) {
   const rows = [...numbers].reverse().map((n) => [day(n), ...found.map((one) => { const usd = one[4][n - one[3]]; return usd === null || usd === undefined ? "no price" : rate(usd); })]);
   const columns = [{ title: "Day", head: true }, ...found.map((one) => ({ title: one[2], n: true }))];
   const hidden = found.length - shown.length;
-  show("card-history", el("h3", {}, "History"), el("p", { class: "meta" }, `${name}, ${day(from)} to ${day(to)}, the cheapest of each. A day without a price is a gap.`,
+  show("card-history", el("h3", {}, "History"), el("p", { class: "meta" }, `${name}, ${day(from)} to ${day(to)}, anywhere, the cheapest of each. A day without a price is a gap.`,
     hidden > 0 ? ` ${plural(hidden, "more provider")} in the table only.` : ""),
   chart.figure, keyOf(shown.map((one) => one[2])), tableUnder(`${name}`, columns, rows));
   chart.plot();

@@ -51,7 +51,7 @@ function showError() {
     return names.map((name) => [(of(name, "memory") || of(name, "speed")).title || name, cells(of(name, "memory")), cells(of(name, "speed"))].flat());
   };
   show("error-body", el("p", {}, sentence(all.memory, "Memory"), sentence(all.speed, "Speed"), verdict),
-    el("p", { class: "meta" }, "Every prediction is made by a model fitted without any run of the same family of sources. The dashed line is a perfect one."),
+    el("p", { class: "meta" }, "Every prediction is made by a model fitted without any run of the same family of sources. The sentences above weigh each source alike, the tables below each run. The dashed line is a perfect prediction."),
     el("div", { class: "two" }, el("div", {}, memory.body), el("div", {}, speed.body)), keyOf(["inside its band", "outside"], true),
     el("h3", {}, "By method"), tableOf("Median held-out error by method; the band is from p10 to p90.", columns("Method"), by("method")),
     el("h3", {}, "By source"), tableOf("The same by source of the measurements.", columns("Source"), by("source")));
@@ -163,6 +163,8 @@ function showMethod() {
   show("method-body",
     el("p", {}, "A job's cost is what leaves the account: billed hours times the price, plus interruptions and failures, disk and traffic. Whether a model fits a card and how fast it trains there comes from a model of memory and speed, calibrated on published measurements; its error is told under How wrong."),
     el("p", {}, "The band is where eight of ten comparable runs ended. P(fits) is the probability that the job does not run out of memory; below 90% nothing is ranked. Evidence says how near published runs are: measured, traced, interpolated or extrapolated."),
+    el("h3", {}, "The picks"), el("p", {}, D.pick_rule),
+    el("h3", {}, "The page"),
     el("p", {}, `The page computes each answer from the plans and prices inside the file, with the formulas of the command gpufare, to the same cent. It has plans for ${plural(new Set(D.recipes.model).size, "model")} of ${COMMAS.format(D.models.length)}, with sequences of ${choiceOf([...new Set(D.recipes.seq_len)].sort((a, b) => a - b).map((length) => COMMAS.format(length)))} tokens; other lengths, ranks and settings of a recipe are for the command, which the page then names.`),
     el("p", {}, `${published.taxes} Exchange rates of ${published.exchange_rate_date || "no day"}.`),
     el("p", {}, "In the browser's console, ", el("code", {}, 'gpufare.ask({ model: "llama-3.1-8b", method: "lora", tokens: "100M" })'), " returns the ranked rows."),
@@ -172,9 +174,15 @@ function showMethod() {
 const moment = (ms) => `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 
 /** What to do about old prices: a page that was just written has them from its file. */
-function oldText() {
+function oldText(days) {
   const isOldPage = Date.now() - D.written_ms > 2 * DAY;
-  return isOldPage ? " An old page: write a new one before you rent." : " Old prices: refresh, then write the page again.";
+  return `These prices are ${ageText(days)} old: look at a provider's page before you rent. ${isOldPage ? "An old page: write a new one." : "Old prices: refresh, then write the page again."}`;
+}
+
+/** The sources that nobody asks, because of their terms. */
+function notAsked() {
+  const titles = rowsOf(D.sources).filter((source) => source.no_permission || source.disabled).map((source) => source.provider);
+  return titles.length ? ` Without prices of ${titles.join(", ")}, which are not asked (see Sources).` : "";
 }
 
 /** Which models the page cannot plan yet. */
@@ -186,8 +194,10 @@ function missingPlans() {
 function showPublished() {
   const published = D.published;
   const days = ageDays(published.as_of_day);
-  show("published", `Prices as of ${published.as_of_day} (`, days > 2 || days < 0 ? el("span", { class: "warn" }, `${ageText(days)}${days > 2 ? " ago" : ""}`) : days > 0 ? `${ageText(days)} ago` : "today",
-    `): ${COMMAS.format(published.offers_ranked)} ranked offers of ${published.sources_ranked} sources.`,
-    days > 2 ? oldText() : "", missingPlans());
+  const isOld = days > 2;
+  show("published", `Prices as of ${published.as_of_day} (`, isOld || days < 0 ? el("span", { class: "warn" }, `${ageText(days)}${isOld ? " ago" : ""}`) : days > 0 ? `${ageText(days)} ago` : "today",
+    `): ${COMMAS.format(published.offers_ranked)} ranked offers of ${published.sources_ranked} sources.`, notAsked(), missingPlans());
+  byId("old").hidden = !isOld;
+  show("old", isOld ? oldText(days) : "");
   show("footer", `gpufare ${D.version}. Everything on this page is inside the file; it asks for nothing.`);
 }

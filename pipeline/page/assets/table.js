@@ -2,7 +2,7 @@
 // Tables that sort, filter, choose their columns and go to a CSV file. Columns: {name, title, n: numbers, head: names the
 // row, value: of a row, for sorting and CSV, show: of a row, where the cell is not the value, hidden: not shown at first}.
 
-const SHORT = 25;
+const SHORT = 15;
 
 /** How each table of the page is looked at: {sort, down, find, columns, every}. */
 const looks = {};
@@ -35,14 +35,19 @@ function lookedFor(name, columns, rows) {
 
 /** A cell of a CSV file; text that a spreadsheet would run as a formula begins with an apostrophe. */
 function csvCell(value) {
-  if (typeof value === "number") return String(value);
+  if (typeof value === "number") return String(Number(value.toPrecision(6)));
   const text = textOf(value);
   const safe = /^[\s\p{Cf}]*[=+\-@]/u.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
+/** The cells of a row for a CSV file, by name: a column may have several. */
+const csvOfRow = (columns, row) => Object.assign({}, ...columns.map((c) => (c.csv ? c.csv(row) : { [c.name]: c.value(row) })));
+
 function csvOf(columns, rows) {
-  const lines = [columns.map((c) => csvCell(c.name)), ...rows.map((row) => columns.map((c) => csvCell(c.value(row))))];
+  const each = rows.map((row) => csvOfRow(columns, row));
+  const names = Object.keys(each[0] ?? {});
+  const lines = [names.map(csvCell), ...each.map((row) => names.map((name) => csvCell(row[name])))];
   return `\ufeff${lines.map((line) => line.join(",")).join("\r\n")}\r\n`;
 }
 

@@ -92,9 +92,29 @@ function waysOut(asked) {
   const limits = SETTINGS_OF_LIMITS.filter((name) => name === "kind" || name === "gpus" || asked[name] !== undefined);
   const alone = limits.map((name) => answerWithout(asked, [name])).filter(Boolean);
   const recipes = otherRecipes(asked);
-  if (alone.length || recipes.length) return [...alone.sort(by(({ row }) => row.total)), ...recipes];
+  const fewer = tokensWithin(asked);
+  if (alone.length || recipes.length || fewer) return [...alone.sort(by(({ row }) => row.total)), ...recipes, ...(fewer ? [fewer] : [])];
   const pairs = limits.flatMap((one, place) => limits.slice(place + 1).map((other) => answerWithout(asked, [one, other])));
   return pairs.filter(Boolean).sort(by(({ row }) => row.total));
+}
+
+/** The most tokens, to two digits, that a job with a budget or deadline can have; null if not even a thousandth of them. */
+function tokensWithin(asked) {
+  if (asked.max_usd === undefined && asked.max_hours === undefined) return null;
+  const job = jobOf(asked);
+  const epochs = job.epochs;
+  const rowsFor = (tokens) => ranked(jobOf({ ...asked, examples: undefined, tokens_per_example: undefined, tokens })).rows;
+  const rounded2 = (tokens) => Number(Number(tokens).toPrecision(2));
+  let [low, high] = [job.tokens / epochs / 1000, job.tokens / epochs];
+  if (!rowsFor(low).length) return null;
+  while (high / low > 1.02) {
+    const middle = Math.sqrt(low * high);
+    if (rowsFor(middle).length) low = middle; else high = middle;
+  }
+  let tokens = rounded2(low);
+  if (!rowsFor(tokens).length) tokens = rounded2(tokens * 0.98);
+  const [row] = rowsFor(tokens);
+  return row ? { changes: { tokens: tokensText(tokens), examples: undefined, tokens_per_example: undefined }, row } : null;
 }
 
 /** Trainings that need less memory: adapters, quantized weights, shorter sequences. */

@@ -118,6 +118,7 @@ function limitsText(asked) {
 
 /** What would have to change, in words. */
 function changeText(asked, changes) {
+  if (changes.tokens !== undefined) return `${changes.tokens} tokens per epoch, the most within these limits`;
   return Object.entries(changes).filter(([name]) => name !== "lora_rank").map(([name, value]) => {
     const before = asked[name] ?? D.settingOf.get(name).default_value;
     return value === undefined ? `without ${optionOf(name)} ${before}` : `${optionOf(name)} ${value} instead of ${before}`;

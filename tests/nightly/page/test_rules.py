@@ -36,7 +36,7 @@ BROKEN = (
     ("r.usd8 * job.bid", "r.usd8"),
     ("* job.bid ** r.bid_exponent", ""),
     ("(r.is_undercut && !everyRental) || ", ""),
-    ('missed.push("sanctions")', ""),
+    ('miss("sanctions")', ""),
     ("cost.hours - cost.waitHours > rental.max_run_hours", "cost.hours > rental.max_run_hours"),
     ('if (cost.shareUsed < D.p.least_share_used) return "mostly_unused";', ""),
     ('if (cost.interruptions > D.p.most_interruptions) return "interrupted_too_often";', ""),
