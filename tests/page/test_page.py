@@ -116,7 +116,7 @@ def test_tables_sort_filter_choose_columns_and_go_to_csv(opened: OpenPage, page_
         page.get_by_role("button", name="CSV").first.click()
     lines = Path(download.value.path()).read_text(encoding="utf-8-sig").splitlines()
     assert len(lines) == 1 + len(found)
-    assert lines[0].startswith("rank,gpu,total,")
+    assert lines[0].startswith("rank,gpu_id,gpu_count,node_count,total_usd,total_usd_low,total_usd_high,")
     assert "region" in lines[0]
     assert "evidence" not in lines[0]
     again = opened(page_file, page.url[page.url.index("#") :])
