@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.export.folder import replaced
+from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
 from pipeline.export.tables import described
 from pipeline.export.versions import schema_version
@@ -44,7 +44,7 @@ PASSING = ("age_days", "overdue")
 
 def export_api(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Write the API below a folder, with ``datapackage.json``. Raises ExportError for a folder with other
-    files, and QueryError."""
+    files and for a key that is no plain name, and QueryError."""
     with replaced(folder) as new:
         writer = Writer(connection, new, "parquet", None)
         resources, endpoints = [], []
@@ -68,5 +68,12 @@ def _files(connection: duckdb.DuckDBPyConnection, path: str, small: Small) -> di
         return {path: small.rows}
     name = column[1]
     query = f'SELECT DISTINCT "{name}" FROM main."{small.table}" ORDER BY 1'  # noqa: S608 - our own names
-    values = [value for (value,) in ask(connection, query).rows]
-    return {path.format(**{name: value}): f"\"{name}\" = '{value}' AND {small.rows}" for value in values}
+    names = [_file_name(value) for (value,) in ask(connection, query).rows]
+    return {path.format(**{name: each}): f"\"{name}\" = '{each}' AND {small.rows}" for each in names}
+
+
+def _file_name(value: str) -> str:
+    """Return a key that is a plain name. Raises ExportError for another one."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", value):
+        raise ExportError(f"{value!r} cannot be the name of a file of the API")
+    return value

@@ -12,14 +12,12 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from pipeline.health.digest import Problem, digest_of
+from pipeline.health.digest import NOTHING_BROKE, Problem, digest_of
 from pipeline.health.webhook import send_digest
 from pipeline.orchestration.keys import MORNING, enabled_sources, offers_key, table_key
 from pipeline.orchestration.resources import GpufareHome
 
-NOTHING = "nothing"
-
-NOTHING_BROKE = "nothing_broke"
+CHECK = "nothing_broke"
 
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]*:)")
 
@@ -34,9 +32,9 @@ _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
     "GPUFARE_WEBHOOK_URL.",
     check_specs=[
         dg.AssetCheckSpec(
-            NOTHING_BROKE,
+            CHECK,
             asset=MORNING,
-            description="Every source that was asked gave prices that were accepted and published.",
+            description="Nothing in the digest broke: sources, publication, clock, permissions, incidents.",
         )
     ],
 )
@@ -56,7 +54,7 @@ def morning_digest(
         },
         check_results=[
             dg.AssetCheckResult(
-                check_name=NOTHING_BROKE,
+                check_name=CHECK,
                 passed=not digest.problems,
                 severity=dg.AssetCheckSeverity.ERROR,
                 description=problems_list(digest.problems),
@@ -71,7 +69,7 @@ def morning_digest(
 
 def problems_list(problems: Sequence[Problem]) -> str:
     """Return problems as a Markdown list, in which the name of a source is a link to its asset."""
-    return "\n".join(f"- {_text_of(each)}" for each in problems) or NOTHING
+    return "\n".join(f"- {_text_of(each)}" for each in problems) or NOTHING_BROKE
 
 
 def problems_by_subject(problems: Sequence[Problem]) -> Mapping[str, dg.MetadataValue[str]]:
@@ -80,7 +78,7 @@ def problems_by_subject(problems: Sequence[Problem]) -> Mapping[str, dg.Metadata
     for each in problems:
         told[each.subject].append(_text_of(each))
     broke = {f"Broke: {subject}": dg.MetadataValue.md("\n\n".join(texts)) for subject, texts in told.items()}
-    return broke or {"Broke": dg.MetadataValue.md(NOTHING)}
+    return broke or {"Broke": dg.MetadataValue.md(NOTHING_BROKE)}
 
 
 def _text_of(problem: Problem) -> str:

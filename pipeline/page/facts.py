@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from pipeline.contracts.amounts import LENGTH, UNITS
+from pipeline.export.cells import FORMULA_START
 from pipeline.page.plans import coded, plans_and_rentals
 from pipeline.page.queries import exact, plain, query, rows, table
 from pipeline.questions.words import CAUTIONS, PICKS
@@ -36,6 +37,7 @@ def facts(connection: duckdb.DuckDBPyConnection) -> tuple[dict[str, Any], dict[s
         "names": _names(connection),
         "units": {unit: asdict(known) for unit, known in UNITS.items()},
         "length_unit": asdict(LENGTH),
+        "formula_start": FORMULA_START,
         "picks": PICKS,
         "cautions": {code: _template(text) for code, text in CAUTIONS.items()},
         "prices": coded(list(rows(connection, "prices"))),

@@ -1,3 +1,3 @@
-SELECT m.model, coalesce(m.title, m.model) AS title, m.params_total, m.max_context
+SELECT m.model, coalesce(m.title, m.model) AS title, m.max_context
 FROM main.models AS m
 ORDER BY m.params_total, m.model

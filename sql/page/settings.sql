@@ -1,2 +1,2 @@
-SELECT setting, kind, recipe, least, most, default_value, unit, named, constrains, other_name, meaning
+SELECT setting, kind, recipe, least, most, default_value, unit, named, choices
 FROM main.job_settings

@@ -31,7 +31,7 @@ def test_plans_computed_ahead_are_those_of_the_planner(database: duckdb.DuckDBPy
     jobs = database.execute(
         "SELECT job, method FROM grid_jobs() WHERE model IN $1 ORDER BY ALL", [list(MODELS)]
     ).fetchall()
-    assert len(jobs) == len(MODELS) * 6
+    assert len(jobs) == len(MODELS) * 9  # three methods, three lengths
     chosen = [job for job, _ in random.Random(15).sample(jobs, 4)]
     database.execute("CREATE OR REPLACE TEMP TABLE asked AS FROM grid_jobs() WHERE job IN $1", [chosen])
     database.execute(

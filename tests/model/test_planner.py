@@ -179,14 +179,15 @@ def said_of(job: Row, row: Row, band: Key) -> Row:
     is_full, params = row["method"] in ("full", "pretrain"), row["params_total"]
     state = row["full_weight_bytes"] if is_full else row["adapter_bytes"]
     trained, kept = (params, 2) if is_full else (row["adapter_params"], row["adapter_bytes"])
-    speed = row["tokens_per_second_per_gpu"] * row["gpu_count"]
+    speed = float(f"{row['tokens_per_second_per_gpu'] * row['gpu_count']:.4e}")  # five digits
     return shown_memory(row) | shown_speed(row) | {
         "memory_gib_low": memory * low, "memory_gib_high": top,
         "usable_memory_gib": usable, "memory_margin_gib": usable - needed,
         "verdict": "does_not_fit" if reason or needed > usable else verdict,
         "infeasible_reason": reason or ("too_little_memory" if needed > usable else None),
         "fit_probability": 0 if reason else row["fit_probability"],
-        "tokens_per_second": speed, "tokens_per_second_low": speed * band[0],
+        "tokens_per_second": speed, "tokens_per_second_per_gpu": speed / row["gpu_count"],
+        "tokens_per_second_low": speed * band[0],
         "tokens_per_second_high": speed * band[1], "speed_low_ratio": band[0], "speed_high_ratio": band[1],
         "memory_low_ratio": low, "memory_high_ratio": high, "micro_step_seconds": row["step_seconds"],
         "evidence": band[2], "evidence_run": band[3],

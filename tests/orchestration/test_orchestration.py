@@ -238,7 +238,7 @@ def test_the_morning_s_check_is_red_and_says_what_broke_what_stands_in_and_what_
     tmp_path: Path, home: Home, dagster: Dagster
 ) -> None:
     """For three sources that broke in three ways; the other source is green."""
-    from pipeline.orchestration.morning import NOTHING_BROKE, morning_digest
+    from pipeline.orchestration.morning import CHECK, morning_digest
 
     names = (*THREE, "runpod")
     write(home, *(asked_at(name, MORNING_OF_TODAY - timedelta(days=1)) for name in THREE))
@@ -246,7 +246,7 @@ def test_the_morning_s_check_is_red_and_says_what_broke_what_stands_in_and_what_
         run = dagster.sources(" ".join(names), home, server.base_url)
     assert {name for name, check in run.checked.items() if not check.passed} == {*THREE}
     morning = dagster.run([morning_digest], home)
-    check = morning.checked[NOTHING_BROKE]
+    check = morning.checked[CHECK]
     assert (check.passed, check.severity.value) == (False, "ERROR")
     lines = str(check.description).replace("\u2011", "-").replace("  \n", "\n").splitlines()
     days = [f"{TODAY - timedelta(days=1)}", f"{TODAY + timedelta(days=6)}"]

@@ -12,7 +12,7 @@ from pipeline.questions.numbers import number_text, price_text
 from pipeline.questions.reasons import percent_text
 from pipeline.questions.session import Session
 from pipeline.questions.tables import gpus_paid
-from pipeline.questions.words import cautions
+from pipeline.questions.words import cautions, safety_text
 from pipeline.warehouse.query import reader
 
 if TYPE_CHECKING:
@@ -99,4 +99,5 @@ def _check_picks(page: "Page", rows: list[dict[str, Any]]) -> None:
         assert f"{math.floor(row['tokens_per_second'] + 0.5):,} tokens/s, {row['evidence']}" in card
         careful = "; ".join(cautions(row))
         assert (f"Careful: {careful}." in card) if careful else ("Careful" not in card)
+        assert ("safest" not in row["pick"]) or safety_text(row)[1:] in card
         assert f"Rent at {row['provider']}" in card

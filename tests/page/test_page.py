@@ -72,8 +72,8 @@ def test_the_address_has_the_job_and_back_undoes_a_change(opened: OpenPage, page
         ("&seq_len=3000", "This page plans this recipe with sequences of", True),
         ("&stack=hf", "This page does not plan --stack", True),
         ("&lora_rank=5", "This page plans llama-3.1-8b with a rank of", True),
-        ("&country=atlantis", "--country: no country atlantis", False),
-        ("&tokens=many", "--tokens: 'many' is no number", False),
+        ("&country=atlantis", "Country: no country atlantis", False),
+        ("&tokens=many", "Tokens: 'many' is not a number such as 100M", False),
         ("&moon=1", "A job has no setting moon", False),
     ],
 )

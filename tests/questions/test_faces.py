@@ -2,8 +2,8 @@
 
 import json
 import shlex
+from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from pipeline.catalog.job_settings import job_settings
 from pipeline.cli.job_options import job_of_work
 from pipeline.cli.questions import cheapest
 from pipeline.home.paths import Home
-from pipeline.page.queries import cents, digits
 from pipeline.questions.job import Job
 from pipeline.questions.words import assumptions
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import facts_of, gpufare
+from tests.conftest import gpufare
+from tests.page.equality import page_answers
 
 QUESTIONS: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "questions.yaml").read_text(encoding="utf-8")
@@ -106,19 +106,25 @@ COLUMNS = (
 )  # fmt: skip
 
 
+WORKLOADS = """
+SELECT
+    workload, model, method, examples, tokens_per_example, epochs, seq_len, lora_rank, max_gpus AS gpus,
+    max_hours,
+    CASE WHEN examples IS NULL THEN tokens / coalesce(epochs, 1) END AS tokens
+FROM workloads
+ORDER BY workload
+"""
+"""The workloads as jobs, in which what the catalogue leaves open stays open."""
+
+
 def test_each_workload_has_one_answer_in_the_table_the_macro_and_the_page(
     sample_home: Home, page_file: Path
 ) -> None:
-    """Each is asked as the command that the page shows for it, in which what is a default stays open."""
-    page = facts_of(page_file)
-    jobs = {
-        workload: _job(shlex.split(command))
-        for workload, command in zip(page["workloads"]["workload"], page["workloads"]["command"], strict=True)
-    }
-    names = sorted({name for job in jobs.values() for name in job.settings})
-    rows = [(workload, *(job[name] for name in names)) for workload, job in jobs.items()]
-    places = ", ".join(f"({', '.join('?' * len(row))})" for row in rows)
     with reader(sample_home.published) as connection:
+        asked = {row.pop("workload"): _given(row) for row in ask(connection, WORKLOADS).dicts()}
+        names = sorted({name for job in asked.values() for name in job})
+        rows = [(workload, *(job.get(name) for name in names)) for workload, job in asked.items()]
+        places = ", ".join(f"({', '.join('?' * len(row))})" for row in rows)
         published = ask(
             connection,
             f"""SELECT workload, {", ".join(COLUMNS)} FROM cheapest_gpu_per_workload
@@ -130,37 +136,35 @@ def test_each_workload_has_one_answer_in_the_table_the_macro_and_the_page(
             SELECT job, {", ".join(COLUMNS)} FROM cheapest_published('asked') WHERE rank = 1 ORDER BY job""",
             [value for row in rows for value in row],
         ).rows
+        rentals = ask(
+            connection, "SELECT rowid, gpu_id, gpu_count, node_count, provider, source FROM rentals"
+        ).rows
     assert len(published) > 240
     assert answered == published
-    assert _shown_by(page) == {
-        workload: (*machine, provider, cents(usd), digits(hours), max_hours, meets_deadline)
-        for workload, *machine, provider, _, usd, hours, max_hours, meets_deadline in published
+    offers = {row[0]: row[1:] for row in rentals}
+    on_page = zip(asked, page_answers(page_file, list(asked.values()), datetime.now(UTC)), strict=True)
+    shown = {
+        workload: (
+            *offers[answer["rows"][0][0]],
+            answer["rows"][0][1],
+            answer["job"]["max_hours"],
+            answer["meets"],
+        )
+        for workload, answer in on_page
+        if answer["rows"]
     }
+    assert shown == {
+        workload: (*machine, round(usd * 10_000), max_hours, meets_deadline)
+        for workload, *machine, usd, _, max_hours, meets_deadline in published
+    }
+
+
+def _given(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that are not open."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _job(words: list[str]) -> Job:
     options = cheapest.make_context("cheapest", words[2:]).params
     asked = {name: value for name, value in options.items() if name in job_settings()}
     return job_of_work(asked | {"config": None})[0]
-
-
-def _shown_by(page: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """The first answer on demand that the page has for each workload."""
-    ways, lists = page["answers"]["ways"], page["answers"]["lists"]
-    (kind,) = (place for place, kind in enumerate(page["answers"]["kinds"]) if kind["name"] == "on_demand")
-    begins = [0, *accumulate(ways["count"])]
-    late = {tuple(note[:3]) for note in page["answers"]["notes"] if not note[3]}
-    shown = {}
-    for job, workload in enumerate(page["workloads"]["workload"]):
-        if not lists[0][kind][job]:
-            continue
-        way = begins[job] + lists[0][kind][job][0]
-        shown[workload] = (
-            *page["machines"][ways["machine"][way]],
-            page["offers"]["provider"][ways["offer"][way]],
-            sum(ways["total"][begins[job] : way + 1]),
-            ways["hours"][way],
-            page["workloads"]["max_hours"][job],
-            (0, kind, job) not in late,
-        )
-    return shown

@@ -153,29 +153,36 @@ function barOf(row, most) {
   return bar;
 }
 
-/** The columns of the ranking. `most`: the dearest end of a band among the first rows, for the bars. */
+/** The columns of the ranking, named as those of cheapest_for. `most`: the dearest end of a band among the first rows. */
 function rankingColumns(job, most) {
+  const offer = ({ rental: r }) => ({ provider: r.provider, country: r.country, price_kind: r.price_kind, term_days: r.term_days, tier_class: r.tier_class });
   return [
     { name: "rank", title: "Rank", n: true, value: (c) => c.rank },
-    { name: "gpu", title: "GPU", head: true, value: (c) => machineText(c.rental), csv: (c) => ({ gpu_id: c.rental.gpu_id, gpu_count: c.rental.gpu_count, node_count: c.rental.node_count }) },
-    { name: "total", title: "Total, USD", n: true, value: (c) => c.total / 10000, show: (c) => money(c.total), csv: (c) => ({ total_usd: c.total / 10000 }) },
-    { name: "between", title: "p10 to p90", value: (c) => fastCost(job, c).total / 10000, show: (c) => [between(fastCost(job, c).total, c.slow.total), barOf(c, most)], csv: (c) => ({ total_usd_low: fastCost(job, c).total / 10000, total_usd_high: c.slow.total / 10000 }) },
+    { name: "gpu", title: "GPU", head: true, value: (c) => machineText(c.rental), csv: ({ rental: r }) => ({ gpu_id: r.gpu_id, gpu_count: r.gpu_count, node_count: r.node_count }) },
+    { name: "total_usd", title: "Total, USD", n: true, value: (c) => c.total / 10000, show: (c) => money(c.total) },
+    {
+      name: "band", title: "p10 to p90", value: (c) => fastCost(job, c).total, show: (c) => [between(fastCost(job, c).total, c.slow.total), barOf(c, most)],
+      csv: (c) => ({ total_usd_low: fastCost(job, c).total / 10000, total_usd_high: c.slow.total / 10000 }),
+    },
     { name: "hours", title: "Hours", n: true, value: (c) => c.hours, show: (c) => numberText(c.hours) },
-    { name: "provider", title: "Provider", value: (c) => c.rental.provider, show: (c) => [link(D.sourceOf.get(c.rental.source)?.homepage, c.rental.provider), " ", el("span", { class: "tag" }, [c.rental.country ?? "?", kindText(c.rental)].join(" \u00b7 "))], csv: (c) => ({ provider: c.rental.provider, country: c.rental.country, price_kind: c.rental.price_kind, term_days: c.rental.term_days, tier_class: c.rental.tier_class }) },
-    { name: "country", title: "Country", hidden: true, csv: () => ({}), value: (c) => c.rental.country, show: (c) => c.rental.country ?? "?", text: (c) => `${c.rental.country ?? ""} ${placeText(c.rental)}` },
-    { name: "kind", title: "Price, owner", hidden: true, csv: () => ({}), value: (c) => kindText(c.rental) },
-    { name: "rate", title: "USD/hour", n: true, csv: (c) => ({ usd_per_hour: c.price.hourlyUsd }), value: (c) => c.price.hourlyUsd, show: (c) => [priceText(c.price.hourlyUsd - c.rental.host8 / 1e8), c.rental.host8 ? el("span", { class: "tag" }, hostText(c.rental.host8 / 1e8)) : ""] },
-    { name: "fit", title: "P(fits)", n: true, csv: (c) => ({ fit_probability: c.plan.fit / 1000 }), value: (c) => c.plan.fit / 1000, show: (c) => percent(c.plan.fit) },
+    {
+      name: "provider", title: "Provider", value: (c) => c.rental.provider, csv: offer,
+      show: ({ rental: r }) => [link(D.sourceOf.get(r.source)?.homepage, r.provider), " ", el("span", { class: "tag" }, [r.country ?? "?", kindText(r)].join(" \u00b7 "))],
+    },
+    { name: "country", title: "Country", hidden: true, value: (c) => c.rental.country, show: (c) => c.rental.country ?? "?", text: (c) => `${c.rental.country ?? ""} ${placeText(c.rental)}` },
+    { name: "price_kind", title: "Price, owner", hidden: true, value: (c) => kindText(c.rental), csv: ({ rental: r }) => ({ price_kind: r.price_kind, term_days: r.term_days, tier_class: r.tier_class }) },
+    { name: "usd_per_hour", title: "USD/hour", n: true, value: (c) => c.price.hourlyUsd, show: (c) => [priceText(c.price.hourlyUsd - c.rental.host8 / 1e8), c.rental.host8 ? el("span", { class: "tag" }, hostText(c.rental.host8 / 1e8)) : ""] },
+    { name: "fits_percent", title: "P(fits)", n: true, value: (c) => c.plan.fit / 10, show: (c) => percent(c.plan.fit) },
     { name: "evidence", title: "Evidence", value: (c) => c.plan.band.evidence },
-    { name: "age", title: "Price's age", n: true, csv: (c) => ({ price_day: c.rental.price_day }), value: (c) => ageDays(c.rental.price_day), show: (c) => ageOf(c.rental.price_day) },
-    { name: "speed", title: "Tokens/s", n: true, hidden: true, value: (c) => c.plan.tokensPerSecond, show: (c) => fixed(c.plan.tokensPerSecond, 0) },
-    { name: "slow", title: "Hours, slow end", n: true, hidden: true, value: (c) => c.slow.hours, show: (c) => numberText(c.slow.hours) },
+    { name: "price_day", title: "Price's age", n: true, value: (c) => ageDays(c.rental.price_day), show: (c) => ageOf(c.rental.price_day), csv: (c) => ({ price_day: c.rental.price_day }) },
+    { name: "tokens_per_second", title: "Tokens/s", n: true, hidden: true, value: (c) => c.plan.tokensPerSecond, show: (c) => fixed(c.plan.tokensPerSecond, 0) },
+    { name: "hours_high", title: "Hours, slow end", n: true, hidden: true, value: (c) => c.slow.hours, show: (c) => numberText(c.slow.hours) },
     { name: "region", title: "Region", hidden: true, value: (c) => c.rental.region },
-    { name: "machine", title: "Machine", hidden: true, value: (c) => c.rental.instance_type },
-    { name: "stock", title: "Stock", hidden: true, value: (c) => ({ true: "in stock", false: "sold out" })[c.rental.available] ?? "" },
-    { name: "paid", title: "GPUs paid", n: true, hidden: true, value: (c) => c.rental.gpus_billed },
-    { name: "setting", title: "Settings", hidden: true, value: (c) => settingText(c.plan.setting) },
-    { name: "source", title: "Price source", hidden: true, value: (c) => c.rental.source, show: (c) => link(c.rental.source_url, c.rental.source) },
+    { name: "instance_type", title: "Machine", hidden: true, value: (c) => c.rental.instance_type },
+    { name: "available", title: "Stock", hidden: true, value: (c) => ({ true: "in stock", false: "sold out" })[c.rental.available] ?? "", csv: (c) => ({ available: c.rental.available }) },
+    { name: "gpus_billed", title: "GPUs paid", n: true, hidden: true, value: (c) => c.rental.gpus_billed },
+    { name: "settings", title: "Settings", hidden: true, value: (c) => settingText(c.plan.setting), csv: (c) => c.plan.setting },
+    { name: "source", title: "Price source", hidden: true, value: (c) => c.rental.source, show: (c) => link(c.rental.source_url, c.rental.source), csv: ({ rental: r }) => ({ source: r.source, source_url: r.source_url }) },
   ];
 }
 
@@ -214,10 +221,10 @@ function showWhyNot(asked, job, found) {
   const columns = [
     { name: "gpu", title: "GPU", head: true, value: (row) => gpuName(row.gpu), text: (row) => `${gpuName(row.gpu)} ${row.gpu}`, show: (row) => el("a", { href: addressOf({ view: "prices", card: row.gpu }) }, gpuName(row.gpu)) },
     { name: "rank", title: "Best rank", n: true, value: (row) => row.rank },
-    { name: "total", title: "Total, USD", n: true, value: (row) => (row.c ? row.c.total / 10000 : null), show: (row) => (row.c ? money(row.c.total) : "") },
+    { name: "total_usd", title: "Total, USD", n: true, value: (row) => (row.c ? row.c.total / 10000 : null), show: (row) => (row.c ? money(row.c.total) : "") },
     { name: "hours", title: "Hours", n: true, value: (row) => row.c?.hours ?? null, show: (row) => (row.c ? numberText(row.c.hours) : "") },
     { name: "why", title: "Why", long: true, value: (row) => row.why },
-    { name: "compare", title: "Compare", value: () => "", show: (row) => (first && row.gpu !== first.rental.gpu_id ? el("a", { href: addressOf({ view: "prices", card: row.gpu, other: first.rental.gpu_id }) }, `with ${gpuName(first.rental.gpu_id)}`) : "") },
+    { name: "compare", title: "Compare", value: () => "", csv: () => ({}), show: (row) => (first && row.gpu !== first.rental.gpu_id ? el("a", { href: addressOf({ view: "prices", card: row.gpu, other: first.rental.gpu_id }) }, `with ${gpuName(first.rental.gpu_id)}`) : "") },
   ];
   const caption = `${plural(best.size, "GPU")} ranked, ${rows.length - best.size} not; dollars and hours of those not ranked are of the nearest way.`;
   fillTable(byId("why-not-body"), "why-not", { caption, columns, rows }, writeState);

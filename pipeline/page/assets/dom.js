@@ -21,17 +21,14 @@ function link(address, text) {
   return el("a", { href: url.href, rel: "noopener noreferrer" }, text);
 }
 
-/** A table. Columns: {name, title, n: numbers, head: names the row}; a row: cells in their order, or {cells, class}. */
-function tableOf(caption, columns, rows, name) {
-  const headings = columns.map((c) => el("th", { scope: "col", class: classes(c.n && "n", c.name) }, c.title));
-  const body = rows.map((row) => {
-    const cells = Array.isArray(row) ? row : row.cells;
-    return el("tr", { class: row.class || null }, cells.map((cell, place) => {
-      const c = columns[place];
-      return el(c.head ? "th" : "td", { scope: c.head ? "row" : null, class: classes(c.n && "n", c.name, c.long && "long") }, cell);
-    }));
-  });
-  const made = el("table", { class: name || null }, el("caption", {}, caption), el("thead", {}, el("tr", {}, headings)), el("tbody", {}, body));
+/** A table of cells. Columns: {title, n: numbers, head: names the row, long}. */
+function tableOf(caption, columns, rows) {
+  const headings = columns.map((c) => el("th", { scope: "col", class: classes(c.n && "n") }, c.title));
+  const body = rows.map((cells) => el("tr", {}, cells.map((cell, place) => {
+    const c = columns[place];
+    return el(c.head ? "th" : "td", { scope: c.head ? "row" : null, class: classes(c.n && "n", c.long && "long") }, cell);
+  })));
+  const made = el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, headings)), el("tbody", {}, body));
   return el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": caption }, made);
 }
 
@@ -43,26 +40,22 @@ function show(id, ...children) {
   byId(id).replaceChildren(...children.flat(Infinity).filter(Boolean));
 }
 
-const shownFor = new Map();
+const shownOnce = new Set();
 
-/** Show a section again only where what it depends on has changed. */
-function whereChanged(name, dependsOn, showIt) {
-  const key = dependsOn.join(" ");
-  if (shownFor.get(name) === key) return;
-  shownFor.set(name, key);
+/** Show a view whose contents never change. */
+function once(name, showIt) {
+  if (shownOnce.has(name)) return;
+  shownOnce.add(name);
   showIt();
 }
 
-/** Fill a select with [value, label] or {group, options}; returns the value that is chosen. */
+/** Fill a select with [value, label]; returns the value that is chosen. */
 function options(select, choices, chosen) {
   const key = JSON.stringify(choices);
-  if (select.choices === key) {
-    select.value = chosen;
-    return select.value;
+  if (select.choices !== key) {
+    select.choices = key;
+    select.replaceChildren(...choices.map(([value, label]) => el("option", { value }, label)));
   }
-  select.choices = key;
-  const option = ([value, label]) => el("option", { value, selected: value === chosen }, label);
-  select.replaceChildren(...choices.map((c) => (Array.isArray(c) ? option(c) : el("optgroup", { label: c.group }, c.options.map(option)))));
   select.value = chosen;
   return select.value;
 }

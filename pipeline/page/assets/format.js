@@ -47,8 +47,6 @@ function significant(number, digits) {
   return whole >= digits ? COMMAS.format(number) : number.toFixed(Math.min(digits - whole, 6));
 }
 
-/** A label within a sentence. */
-const inSentence = (label) => label.charAt(0).toLowerCase() + label.slice(1);
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const words = (name) => name.replaceAll("_", " ");
 const kindWords = (kind) => kind.replaceAll("_", "-");

@@ -29,7 +29,7 @@ const inUnit = (number, size) => (size >= 1 ? number * size : number / Math.roun
 function numberIn(setting, text) {
   const isLength = setting.kind === "whole" && setting.unit === "tokens";
   const unit = isLength ? D.length_unit : D.units[setting.unit ?? ""];
-  const refused = () => new Refusal(`${optionOf(setting.setting)}: '${text}' is no number of its kind, such as ${unit.example}`, setting.setting);
+  const refused = () => new Refusal(`${fieldOf(setting.setting)}: '${text}' is not a number such as ${unit.example}`, setting.setting);
   const sizes = new Map(Object.entries(unit.words));
   const written = String(text).toLowerCase().split(/\s+/).filter(Boolean).join(" ");
   const parts = [...written.matchAll(PARTS)];
@@ -62,7 +62,7 @@ function numberOf(asked, name) {
   if (value === undefined) return null;
   const setting = D.settingOf.get(name);
   const number = typeof value === "number" ? value : numberIn(setting, value);
-  const option = optionOf(name);
+  const option = fieldOf(name);
   if (Number.isNaN(number)) throw new Refusal(`${option} must be a number`, name);
   if (setting.kind === "whole" && !Number.isInteger(number)) throw new Refusal(`${option} must be a whole number, not ${number}`, name);
   if (setting.least === null ? !(number > 0) : number < setting.least) {
@@ -73,6 +73,16 @@ function numberOf(asked, name) {
 }
 
 const optionOf = (name) => `--${name.replaceAll("_", "-")}`;
+
+/** What a setting is called in a sentence. */
+const fieldOf = (name) => capital(words(name));
+
+/** A flag of a job; false if it is left open. */
+function flagOf(asked, name) {
+  const value = asked[name] ?? false;
+  if (!["true", "false"].includes(String(value))) throw new Refusal(`${fieldOf(name)} must be true or false, not ${value}`, name);
+  return String(value) === "true";
+}
 
 /** The form in which names are compared (name_key in SQL). */
 const nameKey = (name) => name.toLowerCase().replace(/([0-9])[^a-z0-9.]+([0-9])/g, "$1~$2").replace(/[^a-z0-9.~]/g, "");
@@ -107,7 +117,7 @@ function meaningOf(setting, name) {
   }
   if (best !== null) return best.meanings;
   const near = namesLike(named, base);
-  throw new Refusal(`${optionOf(setting.setting)}: no ${named} ${name}${near.length ? `; the nearest are ${near.join(", ")}` : ""}`, setting.setting);
+  throw new Refusal(`${fieldOf(setting.setting)}: no ${named} ${name}${near.length ? `; the nearest are ${near.join(", ")}` : ""}`, setting.setting);
 }
 
 /** Up to five known names: those that contain a key, the ones that begin with it first, or share most pairs of letters. */
@@ -131,7 +141,7 @@ function namesOf(asked, name) {
   const setting = D.settingOf.get(name);
   const names = namesIn(value);
   if (!names.length) return null;
-  if (setting.kind === "name" && names.length > 1) throw new Refusal(`${optionOf(name)}: name one, not ${names.join(", ")}`, name);
+  if (setting.kind === "name" && names.length > 1) throw new Refusal(`${fieldOf(name)}: name one, not ${names.join(", ")}`, name);
   const meant = names.flatMap((each) => meaningOf(setting, each));
   // A card without a form factor means, in a constraint, every card of its model and memory.
   if (setting.named === "gpu") return [...new Set([...meant, ...D.gpus.gpu_id.filter((_, at) => meant.includes(D.gpus.open_id[at]))])];
@@ -146,14 +156,18 @@ function constraintsOf(asked) {
   };
 }
 
-const EVIDENCES = ["measured", "traced", "interpolated", "extrapolated"];
-
 /** The settings that this page takes: those of the recipes that it has, and all that plans do not depend on. */
 const TAKEN = new Set([
   "model", "method", "seq_len", "lora_rank", "tokens", "examples", "tokens_per_example", "epochs", "gpu", "exclude_gpu", "gpus", "min_gpus",
   "max_nodes", "provider", "exclude_provider", "source", "exclude_source", "tier", "country", "exclude_country", "continent", "kind",
   "max_term_days", "max_usd", "max_age_days", "max_hours", "evidence", "assumed_sizes", "hour_worth", "bid", "objective",
 ]);
+
+/** The kinds of evidence that are at least as good as one, which the setting lists best first. */
+function evidencesFrom(least) {
+  const kinds = D.settingOf.get("evidence").choices.split(" ");
+  return kinds.slice(0, kinds.indexOf(least) + 1);
+}
 
 /** The job of what was asked for, by setting. Throws Refusal for what is wrong, BeyondPage for what the page has no plans for. */
 function jobOf(given) {
@@ -168,13 +182,14 @@ function jobOf(given) {
   const rank = hasAdapters ? numberOf(asked, "lora_rank") ?? Number(D.settingOf.get("lora_rank").default_value) : null;
   const examples = numberOf(asked, "examples");
   const perExample = numberOf(asked, "tokens_per_example");
+  if (asked.tokens !== undefined && (examples !== null || perExample !== null)) throw new Refusal("give either tokens, or examples and tokens per example", "tokens");
   const perEpoch = numberOf(asked, "tokens") ?? (examples !== null && perExample !== null ? examples * perExample : null);
   if (perEpoch === null) throw new Refusal("give tokens, or examples and tokens per example", "tokens");
   const epochs = numberOf(asked, "epochs") ?? Number(D.settingOf.get("epochs").default_value);
   const tokens = perEpoch * epochs;
   const minGpus = numberOf(asked, "min_gpus");
   const gpus = numberOf(asked, "gpus");
-  if (minGpus > gpus && gpus !== null) throw new Refusal(`--min-gpus ${minGpus} is more than --gpus ${gpus}`, "min_gpus");
+  if (minGpus > gpus && gpus !== null) throw new Refusal(`At least ${minGpus} GPUs is more than at most ${gpus}`, "min_gpus");
   const maxHours = numberOf(asked, "max_hours");
   const evidence = namesOf(asked, "evidence")?.[0] ?? null;
   const job = {
@@ -184,8 +199,8 @@ function jobOf(given) {
     max_term_days: numberOf(asked, "max_term_days"), max_age_days: numberOf(asked, "max_age_days"),
     max_usd: numberOf(asked, "max_usd"), deadline_is_strict: maxHours !== null,
     max_hours: maxHours ?? (tokens > D.p.long_job_tokens ? D.p.long_job_deadline_hours : D.p.deadline_hours),
-    evidences: evidence === null ? null : EVIDENCES.slice(0, EVIDENCES.indexOf(evidence) + 1),
-    assumed_sizes: asked.assumed_sizes === true || asked.assumed_sizes === "true", hour_worth: numberOf(asked, "hour_worth"),
+    evidences: evidence === null ? null : evidencesFrom(evidence),
+    assumed_sizes: flagOf(asked, "assumed_sizes"), hour_worth: numberOf(asked, "hour_worth"),
     bid: numberOf(asked, "bid") ?? Number(D.settingOf.get("bid").default_value),
     objective: namesOf(asked, "objective")?.[0] ?? D.settingOf.get("objective").default_value,
   };
@@ -214,7 +229,7 @@ function commandOf(asked, program = "gpufare cheapest") {
   const words = [program];
   for (const { setting } of D.settings) {
     const value = asked[setting];
-    if (value === undefined || value === null || value === "" || value === false) continue;
+    if (value === undefined || value === null || value === "" || String(value) === "false") continue;
     const text = Array.isArray(value) ? value.join(",") : String(value);
     words.push(optionOf(setting));
     if (value !== true && !(D.settingOf.get(setting).kind === "flag" && text === "true")) words.push(quoted(text));

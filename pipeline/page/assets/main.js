@@ -21,12 +21,13 @@ function addressOf(choices) {
   return `#${new URLSearchParams(kept)}`;
 }
 
+const choicesOfViews = () => Object.fromEntries(OF_VIEWS.map((name) => [name, state[name]]));
+
 /** The address of the state, with how the tables of its view are looked at. */
 function addressOfState() {
-  const ofView = Object.fromEntries(OF_VIEWS.map((name) => [name, state[name]]));
   const table = lookOf(TABLE_OF[state.view] ?? "");
   const look = { sort: table.sort && `${table.sort}${table.down ? "-down" : ""}`, find: table.find, columns: table.columns?.join(",") };
-  return addressOf({ view: state.view, ...ofView, ...look });
+  return addressOf({ view: state.view, ...choicesOfViews(), ...look });
 }
 
 const TABLE_OF = { job: "ranking", prices: "prices" };
@@ -44,12 +45,21 @@ function defaultAsked() {
 function readState() {
   const given = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   const { view, sort, find, columns, ...rest } = given;
-  state = { view: view in VIEWS ? view : "job", asked: {} };
+  state = { view: Object.hasOwn(VIEWS, view ?? "") ? view : "job", asked: {} };
+  const unknown = view !== undefined && view !== state.view ? [`no view ${view}`] : [];
   for (const [name, value] of Object.entries(rest)) {
     if (OF_VIEWS.includes(name)) state[name] = value;
     else state.asked[name] = value;
   }
   if (!Object.keys(state.asked).length) state.asked = defaultAsked();
+  for (const [name, known] of Object.entries({ card: D.gpus.gpu_id, other: D.gpus.gpu_id, price: KINDS, verdict: ["all", ...D.claims.verdict] })) {
+    if (state[name] !== undefined && !known.includes(state[name])) {
+      unknown.push(`no ${name} ${state[name]}`);
+      delete state[name];
+    }
+  }
+  byId("unknown").hidden = !unknown.length;
+  show("unknown", unknown.length ? `This page has ${unknown.join(", ")}.` : "");
   const table = lookOf(TABLE_OF[state.view] ?? "");
   Object.assign(table, { sort: sort?.replace(/-down$/, "") ?? null, down: Boolean(sort?.endsWith("-down")), find: find ?? "", columns: columns ? columns.split(",") : null });
 }
@@ -64,8 +74,9 @@ function fillForm({ typing = null } = {}) {
     const value = field.name === "tokens" ? tokens : asked[field.name] ?? open;
     if (field.value !== value && field.name !== typing) field.value = value;
     if (field.tagName === "SELECT" && field.value !== value) {
-      // What the choices do not have, such as two kinds, is a choice of its own.
-      field.append(el("option", { value }, value));
+      // What the choices do not have, such as two kinds, is a choice of its own, as long as it is asked for.
+      for (const former of field.querySelectorAll("[data-asked]")) former.remove();
+      field.append(el("option", { value, "data-asked": true }, value));
       field.value = value;
     }
   }
@@ -73,6 +84,9 @@ function fillForm({ typing = null } = {}) {
   byId("more-count").textContent = more.length ? ` (${more.length} in use)` : "";
   if (more.length) byId("more").open = true;
 }
+
+/** The settings of the work itself, which are no constraints; those of the recipe are marked in the settings. */
+const WORK = ["tokens", "examples", "tokens_per_example", "epochs"];
 
 /** The limits in the second row of the form, which a phone shows when one is set. */
 const LIMITS = ["kind", "country", "max_hours", "max_usd", "gpus", "tier"];
@@ -83,7 +97,7 @@ const fields = () => [...byId("form").querySelectorAll("[name]")];
 const EACH = /\s*[x\u00d7*]\s+|\s+[x\u00d7*]\s*|(?<=[\dkmb])[x\u00d7*](?=\d)|\s+(?:of|with|at)\s+/i;
 
 /** The job of the form. Settings of the address that the form has no field for stay. */
-function askedOfForm() {
+function askedOfForm(changed) {
   const asked = { ...state.asked };
   for (const field of fields()) {
     const value = field.value.trim();
@@ -94,7 +108,7 @@ function askedOfForm() {
   delete asked.tokens_per_example;
   if (other !== undefined) {
     delete asked.tokens;
-    Object.assign(asked, { examples: one, tokens_per_example: other.replace(/\s+each$/i, "") }, third.length ? { epochs: third.join(" x ") } : {});
+    Object.assign(asked, { examples: one, tokens_per_example: other.replace(/\s+each$/i, "") }, third.length && changed === "tokens" ? { epochs: third.join(" x ") } : {});
   }
   return asked;
 }
@@ -116,7 +130,7 @@ function ask(asked, field = null) {
 function answer() {
   const { asked } = state;
   current = { asked };
-  byId("refused").hidden = true;
+  byId("refused").hidden = byId("other-kinds").hidden = true;
   for (const field of fields()) field.removeAttribute("aria-invalid");
   try {
     current.job = jobOf(asked);
@@ -151,7 +165,7 @@ function settle() {
   const { asked, job, found } = current;
   writeState();
   document.title = found?.rows.length && state.view === "job" ? `${money(picksOf(found)[0][1].total)}: ${job.model} ${job.method}, gpufare` : `${VIEWS[state.view]}: gpufare`;
-  for (const tab of byId("nav").querySelectorAll("a")) tab.setAttribute("href", addressOf({ view: tab.dataset.view, where: tab.dataset.view === "prices" ? state.where ?? asked.country : null }));
+  for (const tab of byId("nav").querySelectorAll("a")) tab.setAttribute("href", addressOf({ ...choicesOfViews(), where: state.where ?? asked.country, view: tab.dataset.view }));
   if (state.view === "job" && found) {
     showOtherKinds(asked, job, found);
     showWhyNot(asked, job, found);
@@ -175,8 +189,8 @@ function showView() {
   clearTimeout(later);
   later = setTimeout(settle, PAUSE_MS);
   if (state.view === "prices") showPricesView();
-  if (state.view === "error") whereChanged("error", [], showError);
-  if (state.view === "sources") whereChanged("sources", [], showSources);
+  if (state.view === "error") once("error", showError);
+  if (state.view === "sources") once("sources", showSources);
   if (state.view === "audit") {
     byId("verdict").value = state.verdict ?? "all";
     showAudit({ verdict: byId("verdict").value || "all" });
@@ -193,17 +207,19 @@ function showPricesView() {
 /** Another choice of a view, in the address and on the page. */
 function choose(name, value) {
   state[name] = value || undefined;
-  if (changing === name) history.replaceState(null, "", addressOfState()); else history.pushState(null, "", addressOfState());
+  if (changing !== name) history.pushState(null, "", addressOfState());
   changing = name;
+  settle();
 }
 
 function listen() {
   const form = byId("form");
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", (event) => ask(askedOfForm(), event.target.name));
+  form.addEventListener("input", (event) => ask(askedOfForm(event.target.name), event.target.name));
   form.addEventListener("change", (event) => { if (event.target.tagName === "SELECT") changing = null; });
   form.addEventListener("focusout", () => { changing = null; });
-  byId("reset").addEventListener("click", () => ask(Object.fromEntries(["model", "method", "tokens", "examples", "tokens_per_example", "epochs"].map((name) => [name, state.asked[name]]))));
+  const isOfWork = (name) => D.settingOf.get(name)?.recipe || WORK.includes(name);
+  byId("reset").addEventListener("click", () => ask(Object.fromEntries(Object.entries(state.asked).filter(([name]) => isOfWork(name)))));
   byId("example").addEventListener("change", () => {
     const example = D.examples[Number(byId("example").value)];
     byId("example").value = "";
@@ -239,8 +255,13 @@ function listen() {
   });
 }
 
-/** The choices of the form: models, methods, kinds, places. */
+/** The choices of the form: models, methods, kinds, places, and the defaults of what is left open. */
 function fillChoices() {
+  for (const field of fields()) {
+    const { default_value: usual } = D.settingOf.get(field.name);
+    if (field.tagName === "INPUT" && usual !== null && field.name !== "model") field.placeholder = usual;
+  }
+  byId("form").elements.max_hours.placeholder = `${D.p.deadline_hours} if possible`;
   const planned = new Set(D.recipes.model);
   byId("models").append(...D.models.filter(({ model }) => planned.has(model)).map(({ model, title }) => el("option", { value: model, label: title })));
   byId("lengths").append(...[...new Set(D.recipes.seq_len)].sort((a, b) => a - b).map((length) => el("option", { value: String(length) })));
@@ -251,7 +272,7 @@ function fillChoices() {
   options(byId("price"), [["", "any"], ...KINDS.map((kind) => [kind, kindWords(kind)])], "");
   options(byId("verdict"), [["all", "All"], ...[...new Set(D.claims.verdict)].sort().map((verdict) => [verdict, verdict])], "all");
   const scenarios = rowsOf(D.scenarios);
-  D.examples = scenarios.map(({ title, note, ...asked }) => Object.fromEntries(Object.entries(asked).filter(([name, value]) => value !== null && !(name === "tokens" && asked.examples !== null) && !(name === "epochs" && value === 1)).map(([name, value]) => [name, String(value)])));
+  D.examples = scenarios.map(({ title, ...asked }) => Object.fromEntries(Object.entries(asked).filter(([name, value]) => value !== null && !(name === "tokens" && asked.examples !== null) && !(name === "epochs" && value === 1)).map(([name, value]) => [name, String(value)])));
   options(byId("example"), [["", "choose one"], ...scenarios.map(({ title }, n) => [String(n), title])], "");
 }
 

@@ -20,10 +20,10 @@ function showPrices(state) {
     byId("prices-note").hidden = false;
     show("prices-note", error.message);
   }
-  const unknown = D.prices.filter((price) => price.country === null).length;
+  const unknown = D.prices.filter((price) => price.country === null && (!state.price || price.price_kind === state.price)).length;
   if (state.where && prices.length && unknown) {
     byId("prices-note").hidden = false;
-    show("prices-note", `${plural(unknown, "price")} whose country is not stated ${unknown === 1 ? "is" : "are"} left out.`);
+    show("prices-note", `${plural(unknown, "price")} whose country is not stated ${unknown === 1 ? "is" : "are"} skipped.`);
   }
   showCard(state, prices);
   const rows = D.gpus.gpu_id.map((gpu) => {
@@ -35,13 +35,13 @@ function showPrices(state) {
   const columns = [
     { name: "gpu", title: "GPU", head: true, value: ({ gpu }) => gpu.name, text: ({ gpu }) => `${gpu.name} ${gpu.gpu_id}`, show: ({ gpu }) => el("a", { href: addressOf({ view: "prices", card: gpu.gpu_id, where: state.where, price: state.price }) }, gpu.name) },
     ...KINDS.flatMap((kind) => [
-      { name: kind, title: capital(kindWords(kind)), n: true, hidden: KINDS.indexOf(kind) > 2, value: (row) => row[kind]?.usd_per_gpu_hour ?? null, show: (row) => (row[kind] ? priceText(row[kind].usd_per_gpu_hour) : "") },
-      { name: `${kind}_at`, title: `at`, hidden: KINDS.indexOf(kind) > 0, value: (row) => row[kind]?.provider ?? "" },
+      { name: `${kind}_usd`, title: capital(kindWords(kind)), n: true, hidden: KINDS.indexOf(kind) > 2, value: (row) => row[kind]?.usd_per_gpu_hour ?? null, show: (row) => (row[kind] ? priceText(row[kind].usd_per_gpu_hour) : "") },
+      { name: `${kind}_provider`, title: "at", hidden: KINDS.indexOf(kind) > 0, value: (row) => row[kind]?.provider ?? "" },
     ]),
     { name: "providers", title: "Providers", n: true, value: (row) => row.providers },
-    { name: "memory", title: "GB", n: true, value: ({ gpu }) => gpu.memory_gb },
-    { name: "bf16", title: "bf16 TFLOPS", n: true, hidden: true, value: ({ gpu }) => gpu.bf16_dense_tflops },
-    { name: "bandwidth", title: "GB/s", n: true, hidden: true, value: ({ gpu }) => gpu.bandwidth_gb_s },
+    { name: "memory_gb", title: "GB", n: true, value: ({ gpu }) => gpu.memory_gb },
+    { name: "bf16_dense_tflops", title: "bf16 TFLOPS", n: true, hidden: true, value: ({ gpu }) => gpu.bf16_dense_tflops },
+    { name: "bandwidth_gb_s", title: "GB/s", n: true, hidden: true, value: ({ gpu }) => gpu.bandwidth_gb_s },
     { name: "year", title: "Year", n: true, hidden: true, value: ({ gpu }) => gpu.year },
   ];
   fillTable(byId("prices-body"), "prices", { caption: `USD per GPU-hour, the cheapest of each kind${state.where ? ` in ${state.where}` : ""}. A price per hour is not a price per job: the page's first view ranks those.`, columns, rows }, writeState);
@@ -56,13 +56,13 @@ function showCard(state, prices) {
   const own = prices.filter((price) => price.gpu_id === gpu.gpu_id);
   own.sort(by((price) => price.usd_per_gpu_hour));
   const columns = [
-    { name: "price", title: "USD/GPU-hour", n: true, head: true, value: (price) => price.usd_per_gpu_hour, show: (price) => priceText(price.usd_per_gpu_hour) },
+    { name: "usd_per_gpu_hour", title: "USD/GPU-hour", n: true, head: true, value: (price) => price.usd_per_gpu_hour, show: (price) => priceText(price.usd_per_gpu_hour) },
     { name: "provider", title: "Provider", value: (price) => price.provider, show: (price) => link(D.sourceOf.get(price.source)?.homepage, price.provider) },
-    { name: "kind", title: "Price, owner", value: (price) => kindText(price) },
+    { name: "price_kind", title: "Price, owner", value: (price) => kindText(price), csv: (price) => ({ price_kind: price.price_kind, term_days: price.term_days, tier_class: price.tier_class }) },
     { name: "country", title: "Country", value: (price) => price.country, show: (price) => price.country ?? "?", text: (price) => `${price.country ?? ""} ${placeText(price)}` },
-    { name: "count", title: "GPUs", n: true, value: (price) => price.gpu_count },
-    { name: "stock", title: "Stock", value: (price) => ({ true: "in stock", false: "sold out" })[price.available] ?? "" },
-    { name: "age", title: "Price's age", n: true, value: (price) => ageDays(price.price_day), show: (price) => ageOf(price.price_day) },
+    { name: "gpu_count", title: "GPUs", n: true, value: (price) => price.gpu_count },
+    { name: "available", title: "Stock", value: (price) => ({ true: "in stock", false: "sold out" })[price.available] ?? "", csv: (price) => ({ available: price.available }) },
+    { name: "price_day", title: "Price's age", n: true, value: (price) => ageDays(price.price_day), show: (price) => ageOf(price.price_day), csv: (price) => ({ price_day: price.price_day }) },
     { name: "source", title: "Price source", hidden: true, value: (price) => price.source },
   ];
   if (own.length) {
@@ -72,7 +72,7 @@ function showCard(state, prices) {
     show("card-prices", el("p", {}, `No price of ${gpu.name} is ranked${state.where || state.price ? " within this choice" : ""}.`));
   }
   showHistory(state, gpu);
-  showCompare(state, gpu);
+  showCompare(state, gpu, prices);
 }
 
 function showHistory(state, gpu) {
@@ -127,7 +127,7 @@ function barsOf(prices) {
 }
 
 /** The figures of two GPUs, and this page's job on each. */
-function showCompare(state, gpu) {
+function showCompare(state, gpu, prices) {
   const choices = D.gpus.gpu_id.map((id, n) => [id, D.gpus.name[n]]);
   const other = D.gpuOf.get(options(byId("other"), [["", "none"], ...choices], D.gpuOf.has(state.other) ? state.other : ""));
   if (other === undefined) {
@@ -136,7 +136,7 @@ function showCompare(state, gpu) {
   }
   const pair = [gpu, other];
   const number = (value, unit) => (value === null ? "none stated" : `${COMMAS.format(value)} ${unit}`);
-  const cheapest = (id, kind) => leastOf(D.prices.filter((price) => price.gpu_id === id && price.price_kind === kind), by((price) => price.usd_per_gpu_hour));
+  const cheapest = (id, kind) => leastOf(prices.filter((price) => price.gpu_id === id && price.price_kind === kind), by((price) => price.usd_per_gpu_hour));
   const priceCell = (price) => (price ? `${rate(price.usd_per_gpu_hour)} at ${price.provider}` : "none");
   const best = pair.map(({ gpu_id: id }) => current.found?.rows.find((row) => row.rental.gpu_id === id));
   const rows = [

@@ -33,11 +33,17 @@ function lookedFor(name, columns, rows) {
   return found.sort(compare);
 }
 
+/** A number in plain decimals: whole digits, and fractions to at least six digits and the hundredth of a cent. */
+function plainNumber(number) {
+  const decimals = Math.min(20, Math.max(4, 5 - Math.floor(Math.log10(Math.abs(number) || 1))));
+  return number.toFixed(decimals).replace(/\.?0+$/, "");
+}
+
 /** A cell of a CSV file; text that a spreadsheet would run as a formula begins with an apostrophe. */
 function csvCell(value) {
-  if (typeof value === "number") return String(Number(value.toPrecision(6)));
+  if (typeof value === "number") return plainNumber(value);
   const text = textOf(value);
-  const safe = /^[\s\p{Cf}]*[=+\-@]/u.test(text) ? `'${text}` : text;
+  const safe = new RegExp(D.formula_start, "u").test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
@@ -46,7 +52,7 @@ const csvOfRow = (columns, row) => Object.assign({}, ...columns.map((c) => (c.cs
 
 function csvOf(columns, rows) {
   const each = rows.map((row) => csvOfRow(columns, row));
-  const names = Object.keys(each[0] ?? {});
+  const names = each.length ? Object.keys(each[0]) : columns.map((c) => c.name);
   const lines = [names.map(csvCell), ...each.map((row) => names.map((name) => csvCell(row[name])))];
   return `\ufeff${lines.map((line) => line.join(",")).join("\r\n")}\r\n`;
 }

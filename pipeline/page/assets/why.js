@@ -44,8 +44,9 @@ function reasonOf(job, gpuId) {
   if (!offered.length) return { reason: "not_offered_so", nearest };
   const planned = offered.map((r) => [r, planOf(job.recipe, r.slot)]).filter(([r, plan]) => plan !== null && isCount(r.gpu_count));
   if (!planned.length) return { reason: "not_rented_in_that_number", fit, counts: [...new Set(offered.map((r) => r.gpu_count))], nearest };
-  if (!planned.some(([r, plan]) => hasHostMemory(r, plan))) return { reason: "host_memory_too_small", nearest };
-  if (!planned.some(([r, plan]) => !planMisses(job, r, plan).length)) return { reason: "thin_evidence", nearest };
+  const loaded = planned.filter(([r, plan]) => hasHostMemory(r, plan));
+  if (!loaded.length) return { reason: "host_memory_too_small", nearest };
+  if (!loaded.some(([r, plan]) => !planMisses(job, r, plan).length)) return { reason: "thin_evidence", nearest };
   return { reason: nearest.refusal ?? "too_late", nearest };
 }
 
@@ -70,13 +71,23 @@ const NEAREST = {
 /** What to ask instead to open a setting: without a limit, or of another kind. */
 function opened(asked, names) {
   const open = { ...asked };
-  for (const name of names) open[name] = name === "kind" ? "any,reserved" : name === "gpus" ? String(Math.max(...D.published.planned_counts)) : undefined;
+  for (const name of names) open[name] = name === "kind" ? "any,reserved" : name === "gpus" ? String(Math.max(asked.min_gpus ?? 1, ...D.published.planned_counts)) : undefined;
   return open;
+}
+
+/** The ranking of a job, empty for one that is refused or beyond the page. */
+function rankedIfRight(asked) {
+  try {
+    return ranked(jobOf(asked));
+  } catch (error) {
+    if (error instanceof Refusal || error instanceof BeyondPage) return { rows: [] };
+    throw error;
+  }
 }
 
 /** The answer that comes nearest once some settings are open, with the values that it takes; null if there is none. */
 function answerWithout(asked, names) {
-  const { rows } = ranked(jobOf(opened(asked, names)));
+  const { rows } = rankedIfRight(opened(asked, names));
   if (!rows.length) return null;
   const distance = {
     max_hours: (c) => c.hours, gpus: (c) => c.rental.gpu_count, min_gpus: (c) => -c.rental.gpu_count, max_nodes: (c) => c.rental.node_count,

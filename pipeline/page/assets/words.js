@@ -28,6 +28,11 @@ function kindText(rental) {
 
 const wayText = (c) => `${machineText(c.rental)} at ${c.rental.provider} (${kindText(c.rental)})`;
 
+/** The least P(fits) of a plan that ranks, as a share. */
+const minFit = () => Number(D.settingOf.get("min_fit_probability").default_value);
+
+const percentOf = (share) => `${Math.round(100 * share)}%`;
+
 /** What to be careful about with a row, in words. */
 function cautionTexts(job, found, c) {
   const facts = {
@@ -83,9 +88,9 @@ function reasonText(asked, job, { reason, fit, counts, nearest }) {
   return {
     not_planned: () => "its specifications are incomplete",
     does_not_fit: () => "too little memory, or no support, in every number that is planned",
-    might_not_fit: () => `fits with a probability of at most ${percent(fit.tenths)}, and 90% is asked for`,
+    might_not_fit: () => `fits with a probability of at most ${percent(fit.tenths)}, and ${percentOf(minFit())} is asked for`,
     no_price: () => "no source has a ranked price for it",
-    not_asked_for: () => "the job leaves it out",
+    not_asked_for: () => "your job excludes it",
     fits_in_another_number: () => `fits on ${plural(fit.fewest, "GPU")} or more, but the job allows ${job.min_gpus ? `${job.min_gpus} to ` : "at most "}${job.max_gpus}`,
     not_rented_in_that_number: () => `fits on ${plural(fit.fewest, "GPU")} or more, but within these limits it is rented out only with ${choiceOf(counts.map(String))}, or with too slow a network`,
     host_memory_too_small: () => "its machines have too little host memory to load the model",
