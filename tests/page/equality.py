@@ -43,12 +43,13 @@ FROM main.rentals
 """
 
 
-def page_answers(page: Path, jobs: Sequence[Asked], at: datetime) -> list[dict[str, Any]]:
-    """Return the page's answers, computed by its own scripts under node; skips where there is no node."""
+def page_answers(page: Path, jobs: Sequence[Asked], at: datetime, *more: str) -> list[dict[str, Any]]:
+    """Return the page's answers, computed by its own scripts under node; skips where there is no node.
+    ``more``: "why" for the reasons why GPUs have no row."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
-    command = [node, str(SCRIPT), str(page), str(int(at.timestamp() * 1000))]
+    command = [node, str(SCRIPT), str(page), str(int(at.timestamp() * 1000)), *more]
     answered = subprocess.run(
         command, input=json.dumps(list(jobs)), capture_output=True, text=True, check=False
     )
@@ -63,16 +64,43 @@ def sql_answers(
     """Yield the rows that the macros rank for each job."""
     for first in range(0, len(jobs), _AT_ONCE):
         some = [Job(**job).settings for job in jobs[first : first + _AT_ONCE]]
-        names = sorted({name for job in some for name in job})
-        texts = [[str(number), *(_text(job.get(name)) for name in names)] for number, job in enumerate(some)]
-        columns = ", ".join(f"{name} VARCHAR" for name in ("job", *names))
-        ask(connection, f"CREATE OR REPLACE TEMP TABLE page_jobs ({columns})")
-        for row in texts:
-            ask(connection, f"INSERT INTO page_jobs VALUES ({', '.join('?' * len(row))})", row)
-        found: dict[str, list[dict[str, Any]]] = {row[0]: [] for row in texts}
+        _ask_for(connection, some)
+        found: dict[str, list[dict[str, Any]]] = {str(number): [] for number in range(len(some))}
         for row in ask(connection, _ROWS).dicts():
             found[row["job"]].append(row)
         yield from found.values()
+
+
+def _ask_for(connection: duckdb.DuckDBPyConnection, jobs: Sequence[Asked]) -> None:
+    """Write jobs, named by their numbers, into the table page_jobs."""
+    names = sorted({name for job in jobs for name in job})
+    columns = ", ".join(f"{name} VARCHAR" for name in ("job", *names))
+    ask(connection, f"CREATE OR REPLACE TEMP TABLE page_jobs ({columns})")
+    for number, job in enumerate(jobs):
+        row = [str(number), *(_text(job.get(name)) for name in names)]
+        ask(connection, f"INSERT INTO page_jobs VALUES ({', '.join('?' * len(row))})", row)
+
+
+_WHY = {
+    "why_jobs": "FROM completed_jobs('page_jobs')",
+    "why_plans": """SELECT j.job, p.* FROM why_jobs AS j JOIN main.plans AS p
+        ON p.model = j.model AND p.method = j.method AND p.seq_len = j.seq_len
+        AND p.lora_rank IS NOT DISTINCT FROM j.lora_rank""",
+    "why_ranked": "FROM ranked_jobs('why_jobs', 'why_plans')",
+}
+
+
+def sql_reasons(connection: duckdb.DuckDBPyConnection, jobs: Sequence[Asked]) -> list[dict[str, str]]:
+    """Return why the macros have no row of a GPU, by GPU, for each job with plans of a workload."""
+    _ask_for(connection, [Job(**job).settings for job in jobs])
+    for name, query in _WHY.items():
+        ask(connection, f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
+    reasons: list[dict[str, str]] = [{} for _ in jobs]
+    query = "SELECT job, gpu_id, reason FROM why_not_for('why_jobs', 'why_plans', 'why_ranked')"
+    for job, gpu, reason in ask(connection, query).rows:
+        if reason != "ranked":
+            reasons[int(job)][gpu] = reason
+    return reasons
 
 
 def _text(value: Any) -> str | None:

@@ -10,8 +10,8 @@ from pipeline.home.paths import Home
 from pipeline.page.write import write_report
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.session import Session
-from pipeline.warehouse.query import reader
-from tests.page.equality import HAND, Compared, harsh_market, page_answers, random_jobs
+from pipeline.warehouse.query import ask, reader
+from tests.page.equality import HAND, Compared, harsh_market, page_answers, random_jobs, sql_reasons
 
 NOW = datetime.now(UTC)
 """The clock by which both count the ages of prices."""
@@ -31,6 +31,27 @@ def test_every_rule_of_the_money_is_that_of_the_macros(sample_home: Home, tmp_pa
     with reader(home.published) as connection:
         compared = Compared(connection, [*HAND, *random_jobs(connection, 250, seed=2)])
     assert compared.differences(page, NOW) == []
+
+
+def test_gpus_without_a_row_have_the_reasons_of_the_macros(sample_home: Home, page_file: Path) -> None:
+    with reader(sample_home.published) as connection:
+        recipes = ask(connection, "SELECT DISTINCT model, method, seq_len, lora_rank FROM plans").rows
+        jobs = [
+            job
+            for job in random_jobs(connection, 60, seed=5)
+            if (job["model"], job["method"], job["seq_len"], job["lora_rank"]) in set(recipes)
+        ][:30]
+        theirs = sql_reasons(connection, jobs)
+    assert len(jobs) == 30
+    # The page has no rentals whose network is too slow for any plan.
+    alike = {"network_too_slow": "not_rented_in_that_number"}
+    differing = [
+        (job, gpu, answer["reasons"].get(gpu), reason)
+        for job, answer, reasons in zip(jobs, page_answers(page_file, jobs, NOW, "why"), theirs, strict=True)
+        for gpu, reason in reasons.items()
+        if answer["reasons"].get(gpu) != alike.get(reason, reason)
+    ]
+    assert differing == []
 
 
 READINGS: tuple[dict[str, Any], ...] = (
