@@ -68,7 +68,7 @@ function sharesOf(asked) {
 }
 
 function showAnswer(asked, job, found) {
-  show("job-text", jobText(asked, job));
+  show("job-text", `${jobText(asked, job)} Limits: ${limitsText(asked)}.`);
   if (!found.rows.length) {
     showNothing(asked);
     return;
@@ -77,10 +77,13 @@ function showAnswer(asked, job, found) {
   const first = picks[0][1];
   const notes = [];
   if (!found.meetsDeadline) notes.push(`Nothing finishes within ${COMMAS.format(job.max_hours)} hours: these are the fastest answer and those that take only a little longer.`);
-  if (found.safest === null) notes.push("Safest: none; no company's own machine is sure to fit, to be there and to be in time.");
+  if (found.safest === null) notes.push(`Safest: none${asked.max_usd === undefined ? "" : " within the budget"}; no company's own machine is sure to fit, to be there and to be in time.`);
   if (found.longer) notes.push(`If you can wait ${numberText(found.longer.hours)} hours, ${numberText(found.longer.slow.hours)} at the slow end, it costs ${money(found.longer.total)}: ${wayText(found.longer)}.`);
-  const late = found.rows.filter((row) => row.isLateWhenSlow && row.total < first.total).length;
-  if (late) notes.push(`${plural(late, "cheaper way")} ${late === 1 ? "is" : "are"} ranked last: at the slow end of ${late === 1 ? "its band it takes" : "their bands they take"} longer than ${COMMAS.format(job.max_hours)} hours.`);
+  const late = found.rows.filter((row) => row.isLateWhenSlow && row.total < first.total);
+  if (late.length) {
+    const ways = late.length === 1 ? "A cheaper way is" : `${COMMAS.format(late.length)} cheaper ways are`;
+    notes.push(`${ways} ranked last, because at the slow end of the band the job would take longer than ${COMMAS.format(job.max_hours)} hours: ${wayText(late[0])} for ${money(late[0].total)}, ${numberText(late[0].slow.hours)} hours at the slow end.`);
+  }
   const skipped = [unplacedText(asked, job), sanctionedText(job)].filter(Boolean).join(" ");
   show("answer-body", el("div", { class: "cards" }, picks.map(([names, c]) => cardOf(job, found, names, c, first))), notes.map((text) => el("p", { class: "note" }, text)), skipped && el("p", { class: "meta" }, skipped), sharesOf(asked));
 }

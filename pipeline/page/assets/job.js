@@ -117,7 +117,7 @@ function meaningOf(setting, name) {
   }
   if (best !== null) return best.meanings;
   const near = namesLike(named, base);
-  throw new Refusal(`${fieldOf(setting.setting)}: no ${named} ${name}${near.length ? `; the nearest are ${near.join(", ")}` : ""}`, setting.setting);
+  throw new Refusal(`${fieldOf(setting.setting)}: no ${named} ${name}${near.length ? `; the nearest are ${near.join(", ")}` : ""}${/\s(or|and)\s/i.test(name) ? "; separate names by commas" : ""}`, setting.setting);
 }
 
 /** Up to five known names: those that contain a key, the ones that begin with it first, or share most pairs of letters. */
