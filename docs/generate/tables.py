@@ -20,10 +20,10 @@ SQL](../how-to/sql-and-bi.md) shows how to open the file.
 MADE = "<!-- Made by `make docs` from sql/schema/{name}.yaml, columns.csv and sql/examples/{name}.sql. -->"
 
 DRAWING = "<!-- drawing of the joins -->"
-"""Where the site shows a drawing; a code host shows the list below it."""
+"""Marks the place of the drawing on the site; a code host shows the list below it."""
 
 RESULT = "<!-- the demo's answer -->"
-"""Where the site shows the number of rows and the query's result at the sample prices."""
+"""Marks the place of the number of rows and the query's result at the sample prices, on the site."""
 
 
 def pages() -> dict[str, Callable[[], str]]:

@@ -1,4 +1,4 @@
-"""What sources' prices leave out about their machines.
+"""Facts about machines that sources' prices omit.
 
 catalog/machine_sizes.csv has the numbers of GPUs per machine: one row per source, card and tier. A row
 without a card applies to every card of the source, and a row without a tier to every tier, unless there is a

@@ -27,7 +27,7 @@ PURPOSES = {
     "claims": "What guides claim, checked",
     "file": "About the file itself",
 }
-"""What tables are for, in the order in which their documentation lists them, as headings."""
+"""The purposes of tables, each with its heading, in the order in which the documentation lists them."""
 
 
 class Column(NamedTuple):

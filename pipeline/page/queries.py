@@ -12,14 +12,9 @@ from pipeline.home import paths
 from pipeline.warehouse.query import Result, ask
 
 
-def query_text(name: str) -> str:
-    """Return the text of sql/page/``name``.sql."""
-    return (paths.SQL_DIR / "page" / f"{name}.sql").read_text(encoding="utf-8")
-
-
 def query(connection: duckdb.DuckDBPyConnection, name: str) -> Result:
-    """Return the result of one of the report's queries. Raises QueryError."""
-    return ask(connection, query_text(name))
+    """Return the result of the query in sql/page/``name``.sql. Raises QueryError."""
+    return ask(connection, (paths.SQL_DIR / "page" / f"{name}.sql").read_text(encoding="utf-8"))
 
 
 def rows(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[dict[str, Any]]:

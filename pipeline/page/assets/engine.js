@@ -4,7 +4,6 @@
 
 const GB_PER_GIB = 1.073741824;
 const HUNDREDTHS_OF_CENT = 1e4;
-const SAVING_KINDS = ["reserved", "flex_start", "spot"];
 
 /** US dollars as hundredths of a cent, half away from zero, as DuckDB casts to DECIMAL(18, 4). */
 const money4 = (usd) => Math.round(usd * HUNDREDTHS_OF_CENT);
@@ -228,7 +227,7 @@ function addOnDemand(eligible) {
   const onDemand = eligible.filter((c) => c.rental.price_kind === "on_demand" && c.isSafe);
   for (const c of eligible) {
     c.onDemand = null;
-    if (!SAVING_KINDS.includes(c.rental.price_kind)) continue;
+    if (!D.published.saving_kinds.includes(c.rental.price_kind)) continue;
     for (const other of onDemand) {
       if (other.hours <= c.hours && (c.onDemand === null || other.total < c.onDemand)) c.onDemand = other.total;
     }
@@ -299,7 +298,7 @@ function cautionCodes(job, c) {
 
 /** The ranking of a job: its rows, whether the deadline is met, and what waiting longer would save. */
 function ranked(job) {
-  const compared = job.price_kinds.some((kind) => SAVING_KINDS.includes(kind)) ? [...job.price_kinds, "on_demand"] : job.price_kinds;
+  const compared = job.price_kinds.some((kind) => D.published.saving_kinds.includes(kind)) ? [...job.price_kinds, "on_demand"] : job.price_kinds;
   const candidates = candidatesOf(job, compared);
   const eligible = candidates.filter((c) => refusalOf(job, c) === null);
   for (const c of eligible) judge(job, c);
