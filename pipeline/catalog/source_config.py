@@ -291,8 +291,8 @@ class SourceConfig(_Facts):
         return frozenset(self.hosts) | frozenset(self.api_hosts) | own
 
 
-class _EachKeyOnce(yaml.SafeLoader):
-    """A SafeLoader that rejects duplicate keys; YAML would silently use the last one."""
+class _EachKeyOnce(yaml.CSafeLoader):
+    """A safe loader that rejects duplicate keys; YAML would silently use the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return the mapping at a node. Raises ConstructorError naming the line of a duplicate key."""
