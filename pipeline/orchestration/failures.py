@@ -15,7 +15,7 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
-from pipeline.orchestration.keys import CAPTURE_STEP, enabled_sources, offers_key, raw_key
+from pipeline.orchestration.keys import CAPTURE_STEP, enabled_sources, offers_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.record.incidents import report_incident
 from pipeline.record.records import Records
@@ -96,4 +96,4 @@ def _sources(context: dg.RunStatusSensorContext) -> list[str]:
         context.dagster_run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
     )
     names = [config.name for config in enabled_sources()]
-    return [name for name in names if {raw_key(name), offers_key(name)} & set(planned)]
+    return [name for name in names if offers_key(name) in planned]

@@ -15,18 +15,10 @@ CAPTURE_STEP = "capture_and_read"
 SOURCES_GROUP = "sources"
 """The group of all assets of sources: in the lineage, its box counts the sources by state."""
 
-SOURCE_TAG = "source"
-"""The tag of a source's two assets."""
-
 
 def enabled_sources() -> list[SourceConfig]:
     """Return the sources that are not retired, sorted by name."""
     return [config for config in configs().values() if config.disabled is None]
-
-
-def raw_key(source: str) -> dg.AssetKey:
-    """Return the key of a source's raw answers."""
-    return dg.AssetKey(["raw", source])
 
 
 def offers_key(source: str) -> dg.AssetKey:

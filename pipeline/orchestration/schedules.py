@@ -18,7 +18,7 @@ import dagster as dg
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.outcome import NOT_ASKED
 from pipeline.home.paths import Home
-from pipeline.orchestration.keys import MORNING, SOURCES_GROUP, enabled_sources, offers_key, raw_key
+from pipeline.orchestration.keys import MORNING, SOURCES_GROUP, enabled_sources, offers_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import (
     plans_ahead,
@@ -89,7 +89,7 @@ def _request(
     context.log.info(reasons or "no source is off")
     return dg.RunRequest(
         run_key=context.scheduled_execution_time.isoformat(),
-        asset_selection=[key(name) for name in names for key in (raw_key, offers_key)],
+        asset_selection=[offers_key(name) for name in names],
     )
 
 

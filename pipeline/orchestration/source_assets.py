@@ -1,4 +1,4 @@
-"""Each source's two assets: its raw answers, and the offers (or exchange rates) read from them.
+"""Each source's asset: the offers (or exchange rates) read from its answers, which are archived first.
 
 One step makes the assets of all chosen sources, so that only one process starts: it asks the sources in
 parallel, as `gpufare refresh` does, and then reads one source after the other. A source that fails gets an
@@ -25,17 +25,15 @@ from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError, sentence_of
-from pipeline.contracts.outcome import NOT_ASKED, Outcome
+from pipeline.contracts.outcome import Outcome
 from pipeline.health.digest import harmless
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.keys import (
     CAPTURE_STEP,
-    SOURCE_TAG,
     SOURCES_GROUP,
     code_version,
     offers_key,
-    raw_key,
 )
 from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
 from pipeline.record.records import Records
@@ -64,11 +62,11 @@ class DayToRead(dg.Config):
 
 
 def source_assets(configs: Sequence[SourceConfig]) -> dg.AssetsDefinition:
-    """Return the raw and offers assets of the sources, which can be materialized one by one."""
+    """Return the assets of the sources, which can be materialized one by one."""
 
     @dg.multi_asset(
         name=CAPTURE_STEP,
-        specs=[spec for config in configs for spec in _specs(config)],
+        specs=[_spec(config) for config in configs],
         check_specs=[
             dg.AssetCheckSpec(
                 EXPECTATIONS,
@@ -82,9 +80,9 @@ def source_assets(configs: Sequence[SourceConfig]) -> dg.AssetsDefinition:
     )
     def sources(context: dg.AssetExecutionContext, config: DayToRead, home: GpufareHome) -> _Events:
         run = _Run(context, home, _day_of(config))
-        chosen = [each for each in configs if run.makes(raw_key(each.name), offers_key(each.name))]
+        chosen = [each for each in configs if offers_key(each.name) in context.selected_asset_keys]
         chosen.sort(key=lambda each: each.kind != "exchange_rates")  # prices need exchange rates
-        made = run.captures([each for each in chosen if run.makes(raw_key(each.name))])
+        made = run.captures(chosen)
         for each in chosen:
             try:
                 yield from run.source(each, made.get(each.name))
@@ -100,32 +98,22 @@ def source_assets(configs: Sequence[SourceConfig]) -> dg.AssetsDefinition:
     return sources
 
 
-def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
+def _spec(config: SourceConfig) -> dg.AssetSpec:
     reader = Path(str(source_module(config.name).__file__))
     files = [paths.CATALOG_DIR / "sources" / f"{config.name}.yaml", reader]
-    common: dict[str, Any] = {
-        "group_name": SOURCES_GROUP,
-        "tags": {SOURCE_TAG: config.name, "terms": config.terms.automated},
-        "code_version": code_version(file.read_text(encoding="utf-8") for file in files),
-        "metadata": {"homepage": dg.MetadataValue.url(config.homepage)},
-    }
-    raw = dg.AssetSpec(
-        key=raw_key(config.name),
-        kinds={"http"},
-        description=f"{config.title}: the raw answers, archived. Evidence: {config.evidence.note}",
-        **common,
-    )
-    offers = dg.AssetSpec(
+    return dg.AssetSpec(
         key=offers_key(config.name),
-        deps=[raw],
-        kinds={"parquet"},
-        description=f"{config.title}: the archived answers of the day, read, normalized and judged.",
+        group_name=SOURCES_GROUP,
+        kinds={"http", "parquet"},
+        tags={"terms": config.terms.automated},
+        code_version=code_version(file.read_text(encoding="utf-8") for file in files),
+        description=f"{config.title}: the day's answers, archived, read, normalized and judged. "
+        f"Evidence: {config.evidence.note}",
+        metadata={"homepage": dg.MetadataValue.url(config.homepage)},
         freshness_policy=dg.FreshnessPolicy.time_window(
             fail_window=timedelta(days=config.stale_after_days), warn_window=timedelta(hours=30)
         ),
-        **common,
     )
-    return [raw, offers]
 
 
 def _day_of(config: DayToRead) -> date:
@@ -161,21 +149,16 @@ class _Run:
     def is_past(self) -> bool:
         return self.day < datetime.now(UTC).date()
 
-    def makes(self, *keys: dg.AssetKey) -> bool:
-        """True if the run makes any of the assets."""
-        return not self.context.selected_asset_keys.isdisjoint(keys)
-
     def fail(self, config: SourceConfig, reason: str) -> None:
         """Log a source's failure, which fails the step once all sources are done."""
         self.failed[config.name] = f"{config.name}: {reason}"
         self.context.log.error(self.failed[config.name])
 
     def skip(self, config: SourceConfig, reason: str) -> None:
-        """Leave the assets unmaterialized, and show the reason on them."""
+        """Leave the asset unmaterialized, and show the reason on it."""
         self.context.log.warning(f"{config.name} is skipped: {reason}")
-        for key in (raw_key(config.name), offers_key(config.name)):
-            if self.makes(key):
-                self.context.log_event(dg.AssetObservation(key, metadata={"skipped": reason}))
+        key = offers_key(config.name)
+        self.context.log_event(dg.AssetObservation(key, metadata={"skipped": reason}))
 
     def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
         """Ask the sources in parallel and return their captures by name. For a past day,
@@ -201,52 +184,24 @@ class _Run:
             return {each.name: failed(source=each.name, error=sentence_of(problem)) for each in configs}
 
     def source(self, config: SourceConfig, made: Capture | None) -> _Events:
-        """Show and read a source's captures: the capture just ``made``, or else the archived captures."""
+        """Read a source's captures into the record: the capture just ``made``, or else the archived ones."""
         archived = () if made else Archive(self.home.archive).captures(config.name, self.day)
         captures = [made] if made else [capture for capture in archived if capture.status is not None]
         if self.is_past and not captures:
             why = f"{config.title} was not captured on {self.day}: a live page shows today's prices only"
             self.skip(config, why)
             return
-        # Captures that were not asked or not archived cannot be read later, so they are recorded in any case.
-        readable = not made or (made.capture_id is not None and made.status not in NOT_ASKED)
-        if readable and self.makes(raw_key(config.name)):
-            metadata = _raw_metadata(captures[-1], self.home)
-            if not made:
-                metadata["read again"] = f"no request was sent: {self.day} is past, and its archive is read"
-            yield dg.MaterializeResult(asset_key=raw_key(config.name), metadata=metadata)
-        if not readable or self.makes(offers_key(config.name)):
-            yield from self._read(config, captures)
-
-    def _read(self, config: SourceConfig, captures: Sequence[Capture]) -> _Events:
-        """Read captures into the record."""
         outcome = record_day(config, self.day, captures, self.home)
         if not outcome.result.asked:
             self.skip(config, outcome.reason or outcome.status)
             return
-        makes_offers = self.makes(offers_key(config.name))
-        if makes_offers:
-            yield _expectations(config, outcome, _evidence(config, captures, self.home))
-        if not outcome.accepted:
+        yield _expectations(config, outcome, _evidence(config, captures, self.home))
+        if outcome.accepted:
+            read = "answers of this run" if made else f"the archive: {self.day} is past, no request was sent"
+            metadata = {"day": str(self.day), "dagster/row_count": outcome.rows, "read from": read}
+            yield dg.MaterializeResult(asset_key=offers_key(config.name), metadata=metadata)
+        else:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
-        elif makes_offers:
-            yield dg.MaterializeResult(
-                asset_key=offers_key(config.name),
-                metadata={"day": str(self.day), "dagster/row_count": outcome.rows},
-            )
-
-
-def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.MetadataValue[Any]]:
-    """Return the metadata of a capture. If the capture failed, reading it records the outcome and fails."""
-    return {
-        "status": capture.status or "",
-        "capture": _folder(capture, home),
-        "requests": capture.requests,
-        "bytes": capture.bytes,
-        "retries": capture.retries,
-        "error": capture.error or "",
-        "replayed from": capture.replayed_from or "",
-    }
 
 
 def _has_live_prices(config: SourceConfig, archive: Archive) -> bool:
@@ -278,18 +233,22 @@ def markdown_of(reason: str) -> str:
 
 
 def _evidence(config: SourceConfig, captures: Sequence[Capture], home: Home) -> dict[str, Any]:
-    """Return the last accepted day, the newest capture's folder, and the first of the capture's addresses
+    """Return the last accepted day, and of the newest capture its folder, its numbers, and the first address
     that gave no usable answer, or else the first one."""
     records = Records(home)
     accepted = records.rate_days() if config.kind == "exchange_rates" else records.accepted_days(config.name)
-    entries = captures[-1].entries if captures else ()
-    failed = [entry.url for entry in entries if not entry.usable]
-    page = [*failed, *(entry.url for entry in entries), config.homepage][0]
-    is_archived = bool(captures) and captures[-1].capture_id is not None
+    capture = captures[-1]
+    failed = [entry.url for entry in capture.entries if not entry.usable]
+    page = [*failed, *(entry.url for entry in capture.entries), config.homepage][0]
+    is_archived = capture.capture_id is not None
     return {
         "last good day": str(max(accepted, default="never")),
         "page": dg.MetadataValue.url(page),
-        "capture": _folder(captures[-1], home) if is_archived else "nothing was archived",
+        "capture": _folder(capture, home) if is_archived else "nothing was archived",
+        "requests": capture.requests,
+        "bytes": capture.bytes,
+        "retries": capture.retries,
+        "replayed from": capture.replayed_from or "",
     }
 
 

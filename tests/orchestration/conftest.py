@@ -117,14 +117,14 @@ class Dagster:
     def sources(self, names: str, home: Home, pages: str = "", day: date = TODAY) -> Run:
         """One run of sources, whose names have spaces between."""
         from pipeline.catalog.source_config import source_config
-        from pipeline.orchestration.keys import CAPTURE_STEP, offers_key, raw_key
+        from pipeline.orchestration.keys import CAPTURE_STEP, offers_key
         from pipeline.orchestration.source_assets import source_assets
 
         return self.run(
             [source_assets([source_config(name) for name in names.split()])],
             home,
             pages,
-            selection=[key(name) for name in names.split() for key in (raw_key, offers_key)],
+            selection=[offers_key(name) for name in names.split()],
             run_config={"ops": {CAPTURE_STEP: {"config": {"day": str(day)}}}},
         )
 

@@ -49,11 +49,10 @@ def home(tmp_path: Path) -> Home:
 # The graph.
 
 
-def test_the_assets_are_two_of_every_source_and_every_table_in_order(defs: "dg.Definitions") -> None:
+def test_the_assets_are_every_source_and_every_table_in_order(defs: "dg.Definitions") -> None:
     graph = defs.resolve_asset_graph()
     paths = {tuple(key.path): key for key in graph.get_all_asset_keys()}
     kinds = {kind: {path[-1] for path in paths if path[0] == kind} for kind in {path[0] for path in paths}}
-    assert kinds.pop("raw") == ENABLED
     assert kinds.pop("offers") | kinds.pop("exchange_rates") == ENABLED
     assert {"cheapest_gpu_per_workload", "plan_grid"} < kinds.pop("published")
     assert kinds == {"report": {"report"}, "morning": {"morning"}, "model": {"plans_ahead"}}
@@ -61,18 +60,17 @@ def test_the_assets_are_two_of_every_source_and_every_table_in_order(defs: "dg.D
     def before(*path: str) -> set[tuple[str, ...]]:
         return {tuple(key.path) for key in graph.get_ancestor_asset_keys(paths[path])}
 
-    assert graph.get(paths["offers", "runpod"]).parent_keys == {paths["raw", "runpod"]}
-    assert {("offers", "runpod"), ("raw", "runpod")} <= before("published", "offers")
+    assert ("offers", "runpod") in before("published", "offers")
     assert ("exchange_rates", "ecb") in before("published", "exchange_rates")
-    assert ("raw", "runpod") in before("morning")
+    assert ("offers", "runpod") in before("morning")
     assert ("model", "plans_ahead") not in before("report"), "the report waits for no plan"
 
 
 def test_each_asset_has_its_version_and_its_freshness(defs: "dg.Definitions") -> None:
     specs = {tuple(spec.key.path): spec for spec in defs.resolve_all_asset_specs()}
-    daily = [path for path in specs if path[0] in ("raw", "offers", "exchange_rates", "published")]
+    daily = [path for path in specs if path[0] in ("offers", "exchange_rates", "published")]
     assert [path for path in daily if not specs[path].code_version] == []
-    assert specs["raw", "aws"].code_version != specs["raw", "gcp"].code_version
+    assert specs["offers", "aws"].code_version != specs["offers", "gcp"].code_version
     policies = {path: policy for path in daily if (policy := specs[path].freshness_policy) is not None}
     hours = {
         path: tuple(window.to_timedelta() / timedelta(hours=1) for window in (of.fail_window, of.warn_window))
@@ -131,14 +129,10 @@ def tick(defs: "dg.Definitions", home: Home) -> Callable[..., Any]:
 
 
 def asked(tick: Any) -> set[str]:
-    """The sources of the tick's one run, each with both of its assets."""
+    """The sources of the tick's one run."""
     (request,) = tick.run_requests
     assert (request.partition_key, request.run_key) == (None, MORNING_OF_TODAY.isoformat())
-    keys = [tuple(key.path) for key in request.asset_selection]
-    raw = {name for kind, name in keys if kind == "raw"}
-    read = {name for kind, name in keys if kind in ("offers", "exchange_rates")}
-    assert (read, len(keys)) == (raw, 2 * len(raw))
-    return raw
+    return {key.path[-1] for key in request.asset_selection}
 
 
 def test_at_six_every_source_that_may_be_asked_is_and_the_tick_says_why_others_are_not(
@@ -190,8 +184,10 @@ def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
     assert broken.description == unread.replace("://", ":∕∕")
     assert broken.metadata["last good day"].value == "never"
     assert well.metadata["last good day"].value == str(TODAY)
-    assert run.made == {("raw", "lambda"), ("raw", "runpod"), ("offers", "runpod")}
-    assert run.metadata("offers", "runpod") == {"day": str(TODAY), "dagster/row_count": 47}
+    assert (well.metadata["requests"].value, broken.metadata["requests"].value) == (1, 2)
+    assert run.made == {("offers", "runpod")}
+    made_from = {"read from": "answers of this run"}
+    assert run.metadata("offers", "runpod") == {"day": str(TODAY), "dagster/row_count": 47} | made_from
 
     assert asked(tick("capture_again")) == {"lambda"}
     shutil.copytree(PAGES / "lambda", pages / "lambda", dirs_exist_ok=True)
@@ -353,10 +349,10 @@ def test_killed_and_canceled_runs_leave_an_outcome_and_an_incident(
     import dagster as dg
 
     from pipeline.orchestration.failures import canceled_runs, failed_runs
-    from pipeline.orchestration.keys import offers_key, raw_key
+    from pipeline.orchestration.keys import offers_key
     from pipeline.orchestration.resources import GpufareHome
 
-    keys, instance = {raw_key("modal"), offers_key("modal")}, dagster.instance
+    keys, instance = {offers_key("modal")}, dagster.instance
     job = defs.resolve_job_def("capture").get_subset(asset_selection=keys)
     for kind, what in (("killed", "Exceeded maximum runtime."), ("canceled", "A person ended it.")):
         home = Home(tmp_path / kind)
@@ -388,14 +384,13 @@ def test_on_a_past_day_captured_sources_are_read_again_and_others_skipped(
     home = copy_of(GOOD)
     shutil.rmtree(home.record / "offers")
     run = dagster.sources("modal runpod", home, day=GOOD)
-    assert (run.success, run.made) == (True, {("raw", "runpod"), ("offers", "runpod")})
-    again = f"no request was sent: {GOOD} is past, and its archive is read"
-    assert run.metadata("raw", "runpod")["read again"] == again
-    assert run.metadata("offers", "runpod") == {"day": str(GOOD), "dagster/row_count": 46}
+    assert (run.success, run.made) == (True, {("offers", "runpod")})
+    made_from = {"read from": f"the archive: {GOOD} is past, no request was sent"}
+    assert run.metadata("offers", "runpod") == {"day": str(GOOD), "dagster/row_count": 46} | made_from
     assert len(Archive(home.archive).captures("runpod", GOOD)) == 1
     title, day = source_config("modal").title, GOOD
     why = f"{title} was not captured on {day}: a live page shows today's prices only"
-    assert run.skipped() == {("raw", "modal"): why, ("offers", "modal"): why}
+    assert run.skipped() == {("offers", "modal"): why}
 
 
 def test_a_future_day_and_the_demos_home_fail_plainly_without_an_outcome(
@@ -421,7 +416,7 @@ def test_the_asset_of_a_source_that_is_off_is_not_red(
     monkeypatch.delenv(PAGES_VARIABLE, raising=False)
     run = dagster.sources("crusoe", home)
     assert (run.success, run.made) == (True, set())
-    assert run.skipped().keys() == {("raw", "crusoe"), ("offers", "crusoe")}
+    assert run.skipped().keys() == {("offers", "crusoe")}
     (why,) = set(run.skipped().values())
     assert why.startswith("its terms are reported to forbid automated reading")
     (outcome,) = Records(home).outcomes("crusoe", TODAY)
@@ -434,10 +429,10 @@ def test_the_asset_of_a_source_that_is_off_is_not_red(
 def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dagster: Dagster, defs: "dg.Definitions"
 ) -> None:
-    from pipeline.orchestration.keys import offers_key, raw_key
+    from pipeline.orchestration.keys import offers_key
 
     job = defs.resolve_job_def("capture")
-    options: dict[str, Any] = {"asset_selection": [raw_key("modal"), offers_key("modal")]}
+    options: dict[str, Any] = {"asset_selection": [offers_key("modal")]}
     options |= {"instance": dagster.instance}
     with PagesServer(PAGES) as server:
         monkeypatch.setenv(PAGES_VARIABLE, server.base_url)

@@ -94,7 +94,7 @@ def test_dagster_dev_comes_up_with_the_graph(place: Path) -> None:
         with suppress(ProcessLookupError):
             os.killpg(started.pid, signal.SIGKILL)
         started.wait(timeout=30)
-    assert {"raw/runpod", "offers/runpod", "published/cheapest_gpu_per_workload"} <= names
+    assert {"offers/runpod", "published/cheapest_gpu_per_workload"} <= names
 
 
 def asset_names(url: str, until: float) -> set[str]:
