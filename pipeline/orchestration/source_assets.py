@@ -198,8 +198,10 @@ class _Run:
         yield _expectations(config, outcome, _evidence(config, captures, self.home))
         if outcome.accepted:
             read = "answers of this run" if made else f"the archive: {self.day} is past, no request was sent"
-            metadata = {"day": str(self.day), "dagster/row_count": outcome.rows, "read from": read}
-            yield dg.MaterializeResult(asset_key=offers_key(config.name), metadata=metadata)
+            yield dg.MaterializeResult(
+                asset_key=offers_key(config.name),
+                metadata={"day": str(self.day), "dagster/row_count": outcome.rows, "read from": read},
+            )
         else:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
 
