@@ -195,7 +195,6 @@ class _Run:
         if not outcome.result.asked:
             self.skip(config, outcome.reason or outcome.status)
             return
-        yield _expectations(config, outcome, _evidence(config, captures, self.home))
         if outcome.accepted:
             read = "answers of this run" if made else f"the archive: {self.day} is past, no request was sent"
             yield dg.MaterializeResult(
@@ -204,6 +203,8 @@ class _Run:
             )
         else:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
+        # After the materialization, so that Dagster shows the check as one of this materialization.
+        yield _expectations(config, outcome, _evidence(config, captures, self.home))
 
 
 def _has_live_prices(config: SourceConfig, archive: Archive) -> bool:

@@ -186,6 +186,10 @@ def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
     assert well.metadata["last good day"].value == str(TODAY)
     assert (well.metadata["requests"].value, broken.metadata["requests"].value) == (1, 2)
     assert run.made == {("offers", "runpod")}
+    assert (broken.target_materialization_data, well.target_materialization_data.run_id) == (
+        None,
+        run.result.run_id,
+    )
     made_from = {"read from": "answers of this run"}
     assert run.metadata("offers", "runpod") == {"day": str(TODAY), "dagster/row_count": 47} | made_from
 
