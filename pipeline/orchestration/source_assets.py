@@ -29,12 +29,7 @@ from pipeline.contracts.outcome import Outcome
 from pipeline.health.digest import harmless
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.orchestration.keys import (
-    CAPTURE_STEP,
-    SOURCES_GROUP,
-    code_version,
-    offers_key,
-)
+from pipeline.orchestration.keys import CAPTURE_STEP, SOURCES_GROUP, code_version, offers_key
 from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
@@ -204,7 +199,7 @@ class _Run:
         else:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
         # After the materialization, so that Dagster shows the check as one of this materialization.
-        yield _expectations(config, outcome, _evidence(config, captures, self.home))
+        yield _expectations(config, outcome, _evidence(config, captures[-1], self.home))
 
 
 def _has_live_prices(config: SourceConfig, archive: Archive) -> bool:
@@ -235,12 +230,11 @@ def markdown_of(reason: str) -> str:
     return harmless(reason, MAX_DESCRIPTION_CHARACTERS)
 
 
-def _evidence(config: SourceConfig, captures: Sequence[Capture], home: Home) -> dict[str, Any]:
-    """Return the last accepted day, and of the newest capture its folder, its numbers, and the first address
-    that gave no usable answer, or else the first one."""
+def _evidence(config: SourceConfig, capture: Capture, home: Home) -> dict[str, Any]:
+    """Return the last accepted day, and a capture's folder, its numbers, and the first of its addresses that
+    gave no usable answer, or else the first one."""
     records = Records(home)
     accepted = records.rate_days() if config.kind == "exchange_rates" else records.accepted_days(config.name)
-    capture = captures[-1]
     failed = [entry.url for entry in capture.entries if not entry.usable]
     page = [*failed, *(entry.url for entry in capture.entries), config.homepage][0]
     is_archived = capture.capture_id is not None

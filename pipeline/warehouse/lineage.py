@@ -53,7 +53,7 @@ class Lineage:
         return set(_PARSED[query]) & (self._tables | self._macros.keys())
 
     def parse(self) -> None:
-        """Parse all of sql/ at once, which takes a third of the time of parsing its queries one by one.
+        """Parse all marts and macros in one statement, in half the time that one statement for each takes.
 
         Raises BuildError if parsing a query fails.
         """

@@ -35,11 +35,11 @@ def test_every_rule_of_the_money_is_that_of_the_macros(sample_home: Home, tmp_pa
 
 def test_gpus_without_a_row_have_the_reasons_of_the_macros(sample_home: Home, page_file: Path) -> None:
     with reader(sample_home.published) as connection:
-        recipes = ask(connection, "SELECT DISTINCT model, method, seq_len, lora_rank FROM plans").rows
+        recipes = set(ask(connection, "SELECT DISTINCT model, method, seq_len, lora_rank FROM plans").rows)
         jobs = [
             job
             for job in random_jobs(connection, 60, seed=5)
-            if (job["model"], job["method"], job["seq_len"], job["lora_rank"]) in set(recipes)
+            if (job["model"], job["method"], job["seq_len"], job["lora_rank"]) in recipes
         ][:30]
         theirs = sql_reasons(connection, jobs)
     assert len(jobs) == 30
