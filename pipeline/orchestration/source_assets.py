@@ -190,6 +190,7 @@ class _Run:
         if not outcome.result.asked:
             self.skip(config, outcome.reason or outcome.status)
             return
+        check = _expectations(config, outcome, _evidence(config, captures[-1], self.home))
         if outcome.accepted:
             read = "answers of this run" if made else f"the archive: {self.day} is past, no request was sent"
             yield dg.MaterializeResult(
@@ -198,8 +199,7 @@ class _Run:
             )
         else:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
-        # After the materialization, so that Dagster shows the check as one of this materialization.
-        yield _expectations(config, outcome, _evidence(config, captures[-1], self.home))
+        yield check  # after the materialization, so that Dagster shows it as a check of this materialization
 
 
 def _has_live_prices(config: SourceConfig, archive: Archive) -> bool:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
+import duckdb
 from rich.filesize import decimal as size_text
 
 from pipeline.home.litter import sweep
@@ -21,7 +22,6 @@ from pipeline.orchestration.resources import GpufareHome
 from pipeline.page.write import write_report
 from pipeline.refresh.publishing import publish_day, store_published
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, Level, checks
-from pipeline.warehouse.connection import connect
 from pipeline.warehouse.lineage import Lineage, PublishedTable, table_lineage
 from pipeline.warehouse.plan_grid import TABLE, complete
 from pipeline.warehouse.sql_files import BuildError
@@ -37,7 +37,20 @@ REPORTED = (
 )  # fmt: skip
 """Tables shown in the report."""
 
-lineage = table_lineage()
+
+def _lineage() -> tuple[list[PublishedTable], dict[str, dg.AssetKey]]:
+    """Return the published tables, each after those it reads, and the table that each check belongs to: the
+    last one that the check reads, which is the closest to users' questions."""
+    with duckdb.connect() as connection:
+        reader = Lineage(connection)
+        reader.parse(check.query for check in checks())
+        tables = table_lineage(reader)
+        order = [table.name for table in tables]
+        read = {check.name: reader.names_in(check.query) & set(order) for check in checks()}
+        return tables, {check: table_key(max(names, key=order.index)) for check, names in read.items()}
+
+
+lineage, checked_tables = _lineage()
 
 
 def _table_spec(table: PublishedTable) -> dg.AssetSpec:
@@ -64,21 +77,6 @@ def _table_spec(table: PublishedTable) -> dg.AssetSpec:
             fail_window=timedelta(hours=49), warn_window=timedelta(hours=25)
         ),
     )
-
-
-def _checked_tables() -> dict[str, dg.AssetKey]:
-    """Return the table that each check belongs to: the last one that the check reads, which is the closest to
-    users' questions."""
-    order = [table.name for table in lineage]
-    with connect() as connection:
-        reader = Lineage(connection)
-        return {
-            check.name: table_key(max(reader.names_in(check.query) & set(order), key=order.index))
-            for check in checks()
-        }
-
-
-checked_tables = _checked_tables()
 
 
 _CONSEQUENCES: Mapping[Level, str] = {

@@ -52,12 +52,13 @@ class Lineage:
         self._parse([query])
         return set(_PARSED[query]) & (self._tables | self._macros.keys())
 
-    def parse(self) -> None:
-        """Parse all marts and macros in one statement, in half the time that one statement for each takes.
+    def parse(self, queries: Iterable[str] = ()) -> None:
+        """Parse all marts, macros and the given queries in one statement.
 
+        That takes half the time of one statement for each.
         Raises BuildError if parsing a query fails.
         """
-        self._parse(self._queries.values())
+        self._parse([*self._queries.values(), *queries])
 
     def _parse(self, queries: Iterable[str]) -> None:
         """Parse the queries that this process has not parsed yet."""
@@ -141,20 +142,17 @@ class PublishedTable(NamedTuple):
     definition: list[str]
 
 
-def table_lineage() -> list[PublishedTable]:
+def table_lineage(lineage: Lineage) -> list[PublishedTable]:
     """Return the published tables, each after the tables it reads. Raises BuildError and CatalogError."""
-    with duckdb.connect() as connection:
-        lineage = Lineage(connection)
-        lineage.parse()
-        reads = {name: lineage.tables_read(name) for name in table_names()}
-        tables = [read_table(name) for name in in_order(reads)]
-        return [
-            PublishedTable(
-                table.name,
-                table.comment,
-                table.described(),
-                reads[table.name],
-                lineage.definition(table.name),
-            )
-            for table in tables
-        ]
+    reads = {name: lineage.tables_read(name) for name in table_names()}
+    tables = [read_table(name) for name in in_order(reads)]
+    return [
+        PublishedTable(
+            table.name,
+            table.comment,
+            table.described(),
+            reads[table.name],
+            lineage.definition(table.name),
+        )
+        for table in tables
+    ]

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.home import paths
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.lineage import table_lineage
+from pipeline.warehouse.lineage import Lineage, table_lineage
 from pipeline.warehouse.marts import fill
 
 CLAIMS = paths.CATALOG_DIR / "claims.csv"
@@ -197,7 +197,9 @@ def test_every_claim_that_names_a_setting_is_estimated(database: duckdb.DuckDBPy
 
 def test_nothing_that_ranks_reads_claims() -> None:
     claims = {"claims", "claim_rules", "claim_findings", "claim_audit"}
-    readers = {table.name for table in table_lineage() if table.reads & claims}
+    with duckdb.connect() as connection:
+        tables = table_lineage(Lineage(connection))
+    readers = {table.name for table in tables if table.reads & claims}
     assert readers == {"claim_findings", "claim_audit"}
 
 
