@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -34,7 +33,7 @@ from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
 from pipeline.refresh.inputs import capture_sources, reject_demo_home
-from pipeline.sources import source_module
+from pipeline.sources import source_file
 
 EXPECTATIONS = "expectations"
 
@@ -94,8 +93,7 @@ def source_assets(configs: Sequence[SourceConfig]) -> dg.AssetsDefinition:
 
 
 def _spec(config: SourceConfig) -> dg.AssetSpec:
-    reader = Path(str(source_module(config.name).__file__))
-    files = [paths.CATALOG_DIR / "sources" / f"{config.name}.yaml", reader]
+    files = [paths.CATALOG_DIR / "sources" / f"{config.name}.yaml", source_file(config.name)]
     return dg.AssetSpec(
         key=offers_key(config.name),
         group_name=SOURCES_GROUP,
