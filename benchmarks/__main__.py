@@ -43,7 +43,7 @@ Questions leave out the optimizers that take longer than they save (SLOW_OPTIMIZ
 pipeline/warehouse/query.py), and import DuckDB's engine without the package around it.
 """
 
-AHEAD = """## Plans computed ahead
+AHEAD = """## Published plans
 
 A question whose plans are published (`plans`, `plan_grid`) needs no planner. Size and time limit how many
 plans are published. Measured on 2026-11-22 with 140 models, planning a job takes 0.2 s of CPU for all GPUs up

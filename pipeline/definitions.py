@@ -8,14 +8,13 @@ from pipeline.orchestration.morning import morning_digest
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.schedules import schedules
 from pipeline.orchestration.source_assets import source_assets
-from pipeline.orchestration.tables import plans_ahead, published_tables, report
+from pipeline.orchestration.tables import published_tables, report
 
 defs = dg.Definitions(
     assets=[
         source_assets(enabled_sources()),
         published_tables,
         report,
-        plans_ahead,
         morning_digest,
     ],
     schedules=schedules(),

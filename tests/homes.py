@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import duckdb
 import pytest
@@ -58,6 +59,11 @@ def make_sample_home(root: Path) -> None:
         patch.setattr(paths, "CATALOG_DIR", CATALOGUE)
         report = refresh(Home(root), day=sample_days(PAGES)[0], pages=server.base_url, environment={})
     assert report.published, report.failure()
+
+
+def interrupt(line: str) -> NoReturn:
+    """A progress report at which a person presses Ctrl-C."""
+    raise KeyboardInterrupt(line)
 
 
 def with_double_prices_before(root: Path, sample_home: Home) -> Home:

@@ -17,14 +17,10 @@ from pipeline.cli.questions import cheapest
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
-from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable, short_addresses
 
 if TYPE_CHECKING:
     from pipeline.gates.reviews import Verdict
-
-AHEAD_SECONDS = 60.0
-"""Time, in seconds, after which a refresh computes no further plans for the next publication."""
 
 FINDING_INDENT = " " * 16
 """The indent of a finding's continuation lines, which aligns them with the text after its level and check."""
@@ -51,6 +47,9 @@ SOURCES = (
 def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -> None:
     """Capture the price pages, read them, build the tables and publish.
 
+    Once the prices are published, the first refresh, and the first one after a change to the catalogue, also
+    compute plans of every model for some minutes and publish again with them. With --pages, this is skipped.
+
     The exit code is 0 if something was published, even if some sources failed: their last good prices remain,
     marked with their age. The exit code is 1 if nothing was published, or if no source answered and the
     prices are unchanged. Days after today (UTC) are refused; files dated in the future are ignored.
@@ -58,7 +57,6 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
     from pipeline.refresh.refresh import refresh as run
 
     home = paths.home()
-    published_before = home.published.exists()
     with progress_shown("refreshing") as progress:
         report = run(
             home,
@@ -72,20 +70,6 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
         tell(line)
     if failure := report.failure():
         raise click.ClickException(failure)
-    # The first publication is kept fast; each later one also computes plans ahead for the next publication.
-    if pages is None and published_before:
-        plan_ahead(home)
-
-
-def plan_ahead(home: Home) -> None:
-    """Compute plans for the next publication; a failure does not affect the current publication."""
-    from pipeline.warehouse.plan_grid import complete
-
-    try:
-        with progress_shown("computing plans ahead") as progress:
-            complete(home, progress, seconds=AHEAD_SECONDS)
-    except GpufareError as error:
-        tell(f"note: no plans were computed ahead: {error}")
 
 
 @click.command()

@@ -6,7 +6,6 @@
 | 06:30 | capture_again | the sources that failed are captured once more |
 | 07:00 | publish_tables | the tables are built from the accepted rows and published; the report is written |
 | 07:15 | morning_digest | price moves, failures and held prices are posted |
-| 07:30 | plan_ahead | plans for the next publication are computed |
 """
 
 import os
@@ -20,11 +19,7 @@ from pipeline.contracts.outcome import NOT_ASKED
 from pipeline.home.paths import Home
 from pipeline.orchestration.keys import MORNING, SOURCES_GROUP, enabled_sources, offers_key
 from pipeline.orchestration.resources import GpufareHome
-from pipeline.orchestration.tables import (
-    plans_ahead,
-    published_tables,
-    report,
-)
+from pipeline.orchestration.tables import published_tables, report
 from pipeline.record.damage import RecordError
 from pipeline.record.records import Records
 from pipeline.refresh.permissions import off_sources
@@ -48,12 +43,6 @@ morning_job = dg.define_asset_job(
     "morning_digest",
     selection=dg.AssetSelection.assets(MORNING),
     description="Post the digest: price moves, failed sources, held prices.",
-)
-
-plan_job = dg.define_asset_job(
-    "plan_ahead",
-    selection=dg.AssetSelection.assets(plans_ahead),
-    description="Compute plans for the most frequent jobs, for the next publication.",
 )
 
 _Tick = Iterator[dg.RunRequest | dg.SkipReason]
@@ -112,7 +101,6 @@ def schedules() -> list[dg.ScheduleDefinition]:
             for job, cron in (
                 (publish_job, "0 7 * * *"),
                 (morning_job, "15 7 * * *"),
-                (plan_job, "30 7 * * *"),
             )
         ),
     ]

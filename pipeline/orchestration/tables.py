@@ -1,5 +1,4 @@
-"""The published tables as assets of one step, a check for each file of sql/checks, the report, and the
-plans computed ahead."""
+"""The published tables as assets of one step, a check for each file of sql/checks, and the report."""
 
 import json
 import os
@@ -20,10 +19,9 @@ from pipeline.orchestration.keys import (
 )
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.page.write import write_report
-from pipeline.refresh.publishing import publish_day, store_published
+from pipeline.refresh.publishing import publish_day, publish_with_plans, store_published
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, Level, checks
 from pipeline.warehouse.lineage import Lineage, PublishedTable, table_lineage
-from pipeline.warehouse.plan_grid import TABLE, complete
 from pipeline.warehouse.sql_files import BuildError
 
 WRITER_POOL = "publish"
@@ -131,7 +129,8 @@ def published_tables(
     if swept := sweep(home.folders()):
         context.log.info(f"deleted {len(swept)} half-written files of killed runs")
     try:
-        report = publish_day(home.folders(), now.date(), now, context.log.info)
+        publish = publish_day if home.saved_pages() else publish_with_plans
+        report = publish(home.folders(), now.date(), now, context.log.info)
     except CheckFailedError as error:
         yield from map(_check_result, error.results)
         raise dg.Failure(str(error), allow_retries=False) from error
@@ -166,19 +165,3 @@ def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Materiali
             "size": dg.MetadataValue.text(size_text(page.stat().st_size)),
         }
     )
-
-
-@dg.asset(
-    key=dg.AssetKey(["model", "plans_ahead"]),
-    deps=[table_key(TABLE)],
-    group_name="model",
-    kinds={"duckdb"},
-)
-def plans_ahead(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
-    """Compute plans for common jobs; the next publication includes the plans in plan_grid.
-
-    Planning takes some minutes, once for each state of the catalogue and the model. It is a separate job, so
-    that neither the publication nor the report waits for the plans.
-    """
-    left = complete(home.folders(), context.log.info)
-    return dg.MaterializeResult(metadata={"models left": left})

@@ -181,13 +181,14 @@ def _names_of(pick: Sequence[str]) -> str:
 
 
 def _first_by_cost(first: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
-    """Return what rank 1 would save, and what speaks against it."""
+    """Return which ranks cost less than the pick, what rank 1 would save, and what speaks against it."""
     saved = cheapest["total_usd"] - first["total_usd"]
     known = cautions(cheapest)
     # What the safest costs is told beside the pick.
     against = [text for text in cautions({**first, "safest_usd": None}) if text not in known]
     less = f"${saved:,.2f}" if saved >= LEAST_SHOWN_USD else "under a cent"
-    text = f"rank 1 costs {less} less, {_time_against(cheapest, first)}"
+    others = f"ranks 1 to {cheapest['rank'] - 1} cost less; " if cheapest["rank"] > 2 else ""
+    text = f"{others}rank 1 costs {less} less, {_time_against(cheapest, first)}"
     return f"{text}, but {' and '.join(against)}" if against else text
 
 

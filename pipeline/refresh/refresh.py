@@ -5,7 +5,7 @@ published with their age.
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 
@@ -31,8 +31,9 @@ from pipeline.refresh.inputs import (
     reject_demo_home,
 )
 from pipeline.refresh.permissions import off_lines
-from pipeline.refresh.publishing import publish_day, store_published
+from pipeline.refresh.publishing import publish_day, publish_with_plans, store_published
 from pipeline.refresh.report import RefreshReport, announcement
+from pipeline.warehouse.build import Report as Published
 from pipeline.warehouse.query import reader
 from pipeline.warehouse.replays import replays_text, unlike_live
 from pipeline.warehouse.sql_files import BuildError
@@ -78,7 +79,8 @@ def refresh(
     )
     found = _future_days(home, now)
     read_captures(chosen, captures, home, report, progress)
-    _publish(home, now, report, progress)
+    # A replay shows its prices without the minutes that the plans of every model take.
+    _publish(home, now, report, progress, publish_with_plans if pages is None else publish_day)
     report.stored = store_published(home, environment, progress)
     found += report.published.incidents if report.published else []
     new = [incident for incident in kept_incidents(home) if incident not in known]
@@ -144,7 +146,13 @@ def _held(records: Records, source: str, day: date) -> list[str]:
     return [row["detail"] for row in records.rejects(source, day) if row["reason"] in HELD_REASONS]
 
 
-def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:
+def _publish(
+    home: Home,
+    now: datetime,
+    report: RefreshReport,
+    progress: Progress,
+    publish: Callable[[Home, date, datetime, Progress], Published],
+) -> None:
     """Publish as of the newest day that is not after ``now``: reading a past day again does not
     publish an older day, and future days are ignored."""
     records = Records(home)
@@ -155,7 +163,7 @@ def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progres
     report.newest_price_day = max(days)
     report.published_day = max(report.day, report.newest_price_day)
     try:
-        report.published = publish_day(home, report.published_day, now, progress)
+        report.published = publish(home, report.published_day, now, progress)
     except BuildError as error:
         report.publish_error = str(error)
         return

@@ -1,9 +1,8 @@
 """Computes the table plan_grid after a publication, one model at a time; the next publication uses the rows.
 
-Computing the table takes minutes for each state of the catalogue and model, so no publication waits for it.
+Computing the table takes minutes for each state of the catalogue and model, so prices are published first.
 """
 
-import time
 from pathlib import Path
 
 import duckdb
@@ -23,9 +22,9 @@ from pipeline.warehouse.sql_files import BuildError
 TABLE = "plan_grid"
 
 
-def complete(home: Home, progress: Progress = no_progress, seconds: float = float("inf")) -> int:
-    """Add the plans of missing models to the prepared database, small models first, until no model is missing
-    or ``seconds`` have passed; at least one model is added. Return the number of models still missing.
+def complete(home: Home, progress: Progress = no_progress) -> int:
+    """Add the plans of missing models to the prepared database, small models first. Return the number of
+    models added.
 
     The plans computed before an interruption are kept. Problems with the disk are reported as incidents.
     Raises BuildError; an error with one model is raised after the other models are done.
@@ -37,19 +36,16 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
             models = [model for (model,) in connection.execute(_MODELS).fetchall()]
             planned = _models_kept(home, own, connection)
             missing = [model for model in models if model not in planned]
-            end, problems = time.monotonic() + seconds, []
+            if not missing:
+                return 0
+            problems = []
             try:
-                for model in list(missing):
+                for count, model in enumerate(missing, len(models) - len(missing) + 1):
                     try:
                         compute(connection, model)
-                        missing.remove(model)
                     except (duckdb.Error, BuildError) as error:
                         problems.append(f"{model}: {error}")
-                    progress(
-                        Step(f"plans computed ahead for {len(models) - len(missing)} of {len(models)} models")
-                    )
-                    if time.monotonic() > end:
-                        break
+                    progress(Step(f"prices are published; planning model {count} of {len(models)}"))
             finally:
                 with FileLock(home.lock):
                     for incident in edit_kept(home, own, lambda file: _add(connection, file)):

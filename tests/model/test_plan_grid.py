@@ -1,4 +1,4 @@
-"""Plans computed ahead are the planner's, and are added to what the next publication is built from."""
+"""The published plans are the planner's, and are added to what the next publication is built from."""
 
 import random
 from pathlib import Path
@@ -8,13 +8,13 @@ import pytest
 from filelock import FileLock, Timeout
 
 from pipeline.catalog.own import OwnCatalogue
-from pipeline.cli.daily import plan_ahead
 from pipeline.home.paths import Home
 from pipeline.warehouse import plan_grid
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.plan_cache import edit_kept, keep, kept_file, start
 from pipeline.warehouse.sql_files import BuildError
+from tests.homes import interrupt
 
 MODELS = ("smollm2-135m", "mixtral-8x7b")
 """One that fits everywhere, and one that does not."""
@@ -27,7 +27,7 @@ def database(model: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return model
 
 
-def test_plans_computed_ahead_are_those_of_the_planner(database: duckdb.DuckDBPyConnection) -> None:
+def test_published_plans_are_those_of_the_planner(database: duckdb.DuckDBPyConnection) -> None:
     jobs = database.execute(
         "SELECT job, method FROM grid_jobs() WHERE model IN $1 ORDER BY ALL", [list(MODELS)]
     ).fetchall()
@@ -35,17 +35,19 @@ def test_plans_computed_ahead_are_those_of_the_planner(database: duckdb.DuckDBPy
     chosen = [job for job, _ in random.Random(15).sample(jobs, 4)]
     database.execute("CREATE OR REPLACE TEMP TABLE asked AS FROM grid_jobs() WHERE job IN $1", [chosen])
     database.execute(
-        "CREATE OR REPLACE TEMP TABLE ahead AS SELECT g.* FROM grid_plans() AS g"
+        "CREATE OR REPLACE TEMP TABLE published AS SELECT g.* FROM grid_plans() AS g"
         " SEMI JOIN asked AS a ON a.model = g.model AND a.method = g.method AND a.seq_len = g.seq_len"
     )
     database.execute(
         "CREATE OR REPLACE TEMP TABLE planned AS FROM job_plans('asked') WHERE verdict <> 'does_not_fit'"
     )
-    columns = ", ".join(name for (name, *_) in database.execute("DESCRIBE ahead").fetchall())
-    for one, other in (("ahead", "planned"), ("planned", "ahead")):
+    columns = ", ".join(name for (name, *_) in database.execute("DESCRIBE published").fetchall())
+    for one, other in (("published", "planned"), ("planned", "published")):
         differing = f"SELECT {columns} FROM {one} EXCEPT ALL SELECT {columns} FROM {other}"
         assert database.execute(differing).fetchall() == []
-    ((plans, verdicts),) = database.execute("SELECT count(*), count(DISTINCT verdict) FROM ahead").fetchall()
+    ((plans, verdicts),) = database.execute(
+        "SELECT count(*), count(DISTINCT verdict) FROM published"
+    ).fetchall()
     assert (plans > 500, verdicts) == (True, 2)
 
 
@@ -68,7 +70,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(
+def test_an_interruption_keeps_the_plans_for_the_next_publication(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kept database is read under the lock of the home: between finding and opening, it could be gone."""
@@ -82,11 +84,9 @@ def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(
 
     monkeypatch.setattr(plan_grid, "kept_file", under_lock)
     before = kept_file(home, OwnCatalogue())
-    lines: list[str] = []
-    left = plan_grid.complete(home, lines.append, seconds=0)
-    assert plan_grid.complete(home, lines.append, seconds=0) == left - 1
-    assert lines[0].startswith("plans computed ahead for 1 of ")
-    assert lines[1].startswith("plans computed ahead for 2 of ")
+    for count in (1, 2):
+        with pytest.raises(KeyboardInterrupt, match=f"planning model {count} of 1"):
+            plan_grid.complete(home, interrupt)
     assert found[0] == before
     assert kept_file(home, OwnCatalogue()) not in {None, before}
     assert len(list(home.cache.iterdir())) == 1
@@ -109,13 +109,9 @@ def test_a_model_that_cannot_be_planned_stops_no_other(home: Home, monkeypatch: 
     assert len(asked) > 100
 
 
-def test_without_a_publication_nothing_is_computed_ahead_and_refresh_reports_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_publication_nothing_is_planned(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="publish first"):
         plan_grid.complete(Home(tmp_path))
-    plan_ahead(Home(tmp_path))
-    assert "note: no plans were computed ahead: " in capsys.readouterr().out
 
 
 def test_a_disk_that_refuses_the_added_plans_is_an_incident(home: Home) -> None:

@@ -55,7 +55,7 @@ def test_the_assets_are_every_source_and_every_table_in_order(defs: "dg.Definiti
     kinds = {kind: {path[-1] for path in paths if path[0] == kind} for kind in {path[0] for path in paths}}
     assert kinds.pop("offers") | kinds.pop("exchange_rates") == ENABLED
     assert {"cheapest_gpu_per_workload", "plan_grid"} < kinds.pop("published")
-    assert kinds == {"report": {"report"}, "morning": {"morning"}, "model": {"plans_ahead"}}
+    assert kinds == {"report": {"report"}, "morning": {"morning"}}
 
     def before(*path: str) -> set[tuple[str, ...]]:
         return {tuple(key.path) for key in graph.get_ancestor_asset_keys(paths[path])}
@@ -63,7 +63,6 @@ def test_the_assets_are_every_source_and_every_table_in_order(defs: "dg.Definiti
     assert ("offers", "runpod") in before("published", "offers")
     assert ("exchange_rates", "ecb") in before("published", "exchange_rates")
     assert ("offers", "runpod") in before("morning")
-    assert ("model", "plans_ahead") not in before("report"), "the report waits for no plan"
 
 
 def test_each_asset_has_its_version_and_its_freshness(defs: "dg.Definitions") -> None:
@@ -92,19 +91,17 @@ def test_the_morning_runs_in_order_and_in_few_steps(defs: "dg.Definitions") -> N
         "capture_again": "30 6 * * *",
         "publish_tables": "0 7 * * *",
         "morning_digest": "15 7 * * *",
-        "plan_ahead": "30 7 * * *",
     }
     # The slowest visit is over before the next capture, and that one before the publishing.
     assert max(config.time_limit_seconds for config in configs().values()) < 30 * 60
     running = [*repository.schedule_defs, *repository.sensor_defs]
     assert {each.default_status.value for each in running} == {"RUNNING"}
-    names = ("capture", "publish_tables", "morning_digest", "plan_ahead")
+    names = ("capture", "publish_tables", "morning_digest")
     jobs = {name: defs.resolve_job_def(name) for name in names}
     assert {name: {node.name for node in job.graph.nodes} for name, job in jobs.items()} == {
         "capture": {"capture_and_read"},
         "publish_tables": {"publish", "report"},
         "morning_digest": {"morning"},
-        "plan_ahead": {"model__plans_ahead"},
     }
     (node,) = jobs["capture"].graph.nodes
     assert (node.definition.pool, jobs["capture"].tags["dagster/max_retries"]) == ("capture", "0")

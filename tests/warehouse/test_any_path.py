@@ -16,7 +16,7 @@ from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.plan_grid import complete
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
-from tests.homes import PAGES
+from tests.homes import PAGES, interrupt
 
 ODD = 'it\'s a=b "q" %41?#;é [x]* {y} \\ ~'
 DAY = date(2026, 8, 22)
@@ -31,7 +31,8 @@ def test_a_home_may_have_any_path(
         report = refresh(home, day=DAY, sources=[source], pages=str(PAGES), environment={})
         assert report.failure() is None or source == "ecb"
         assert report.incidents == []
-    complete(home, seconds=0)
+    with pytest.raises(KeyboardInterrupt):
+        complete(home, interrupt)
     monkeypatch.chdir(tmp_path)
     exported = gpufare("export", f"{ODD}.csv", "--tables", "offers_latest", home=Path(ODD))
     assert (exported.returncode, exported.stdout[:7]) == (0, "2 files"), exported.stderr

@@ -152,7 +152,7 @@ function barOf(row, most) {
   band.style.left = at(row.fast.total);
   band.style.width = `${Math.max(0.8, Math.min(100, (100 * row.slow.total) / most) - (100 * row.fast.total) / most)}%`;
   mark.style.left = `calc(${at(row.total)} - 1px)`;
-  bar.append(band, mark);
+  bar.append(band, mark, row.slow.total > most ? el("span", { class: "beyond" }, "\u203a") : "");
   return bar;
 }
 

@@ -35,7 +35,7 @@ function showPrices(state) {
   const columns = [
     { name: "gpu", title: "GPU", head: true, value: ({ gpu }) => gpu.name, text: ({ gpu }) => `${gpu.name} ${gpu.gpu_id}`, show: ({ gpu }) => el("a", { href: addressOf({ view: "prices", card: gpu.gpu_id, where: state.where, price: state.price }) }, gpu.name) },
     ...KINDS.flatMap((kind) => [
-      { name: `${kind}_usd`, title: capital(kindWords(kind)), n: true, hidden: KINDS.indexOf(kind) > 2, value: (row) => row[kind]?.usd_per_gpu_hour ?? null, show: (row) => (row[kind] ? priceText(row[kind].usd_per_gpu_hour) : "") },
+      { name: `${kind}_usd`, title: capital(kindWords(kind)), n: true, hidden: KINDS.indexOf(kind) > 2, value: (row) => row[kind]?.usd_per_gpu_hour ?? null, show: (row) => (row[kind] ? [priceText(row[kind].usd_per_gpu_hour), sizeOf(row[kind])] : "") },
       { name: `${kind}_provider`, title: "at", hidden: KINDS.indexOf(kind) > 0, value: (row) => row[kind]?.provider ?? "" },
     ]),
     { name: "providers", title: "Providers", n: true, value: (row) => row.providers },
@@ -44,8 +44,11 @@ function showPrices(state) {
     { name: "bandwidth_gb_s", title: "GB/s", n: true, hidden: true, value: ({ gpu }) => gpu.bandwidth_gb_s },
     { name: "year", title: "Year", n: true, hidden: true, value: ({ gpu }) => gpu.year },
   ];
-  fillTable(byId("prices-body"), "prices", { caption: `USD per GPU-hour, the cheapest of each kind${state.where ? ` in ${state.where}` : ""}. A price per hour is not a price per job: the page's first view ranks those.`, columns, rows }, writeState);
+  fillTable(byId("prices-body"), "prices", { caption: `USD per GPU-hour, the cheapest of each kind${state.where ? ` in ${state.where}` : ""}. \u00d78: on a machine with 8 GPUs. A price per hour is not a price per job: the page's first view ranks those.`, columns, rows }, writeState);
 }
+
+/** The size of a machine with several GPUs. */
+const sizeOf = ({ gpu_count: gpus }) => (gpus > 1 ? el("span", { class: "between" }, ` \u00d7${gpus}`) : null);
 
 /** One GPU: its prices by provider, their history, and its figures beside another's. */
 function showCard(state, prices) {

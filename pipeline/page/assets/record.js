@@ -42,7 +42,7 @@ function showError() {
   const speed = scatter("speed", "tokens/s per GPU");
   const columns = (first) => [{ title: first, head: true, long: true },
     ...["Memory", "Speed"].flatMap((what) => [{ title: `${what}: runs`, n: true }, { title: "error", n: true }, { title: "bias", n: true }, { title: "in the band", n: true }])];
-  const cells = (row) => (row ? [COMMAS.format(row.runs), share(row.median_error_held_out), signed(row.bias_held_out), share(row.share_in_band)] : ["", "", "", ""]);
+  const cells = (row) => (row ? [COMMAS.format(row.runs), share(row.stranger_median_error), signed(row.bias_held_out), share(row.stranger_share_in_band)] : ["", "", "", ""]);
   const by = (group) => {
     const rows = summary.filter((row) => row.grouped_by === group);
     const runs = (name) => rows.filter((row) => row.group === name).reduce((sum, row) => sum + row.runs, 0);
@@ -51,9 +51,9 @@ function showError() {
     return names.map((name) => [(of(name, "memory") || of(name, "speed")).title || name, cells(of(name, "memory")), cells(of(name, "speed"))].flat());
   };
   show("error-body", el("p", {}, sentence(all.memory, "Memory"), sentence(all.speed, "Speed"), verdict),
-    el("p", { class: "meta" }, "Every prediction is made by a model fitted without any run of the same family of sources. The sentences above weigh each source alike, the tables below each run. The dashed line is a perfect prediction."),
+    el("p", { class: "meta" }, "Every prediction is made by a model fitted without any run of the same family of sources. Errors and shares weigh each source alike; the bias weighs each run. The dashed line is a perfect prediction."),
     el("div", { class: "two" }, el("div", {}, memory.body), el("div", {}, speed.body)), keyOf(["inside its band", "outside"], true),
-    el("h3", {}, "By method"), tableOf("Median held-out error by method; the band is from p10 to p90.", columns("Method"), by("method")),
+    el("h3", {}, "By method"), tableOf("Median error on runs from a source that the model has never seen, by method; the band is from p10 to p90.", columns("Method"), by("method")),
     el("h3", {}, "By source"), tableOf("The same by source of the measurements.", columns("Source"), by("source")));
   memory.chart.plot();
   speed.chart.plot();
@@ -188,7 +188,7 @@ function notAsked() {
 /** Which models the page cannot plan yet. */
 function missingPlans() {
   const planned = new Set(D.recipes.model).size;
-  return planned < D.models.length ? ` It has plans for ${COMMAS.format(planned)} of ${COMMAS.format(D.models.length)} models; each refresh adds more.` : "";
+  return planned < D.models.length ? ` It has plans for ${COMMAS.format(planned)} of ${COMMAS.format(D.models.length)} models; gpufare refresh computes the others.` : "";
 }
 
 function showPublished() {

@@ -53,13 +53,14 @@ function timeAgainst(other, c) {
 /** A difference in dollars; less than a cent is said so. */
 const differenceText = (hundredths) => (Math.abs(hundredths) < 100 ? "under a cent" : `$${fixed(Math.abs(hundredths) / 10000, 2)}`);
 
-/** What rank 1 would save against the cheapest pick, and what speaks against it (as in words.py). */
+/** Which ranks cost less than the cheapest pick, what rank 1 would save, and what speaks against it (as in words.py). */
 function firstByCostText(job, found, cheapest) {
   const first = found.rows[0];
   if (job.objective !== "cost" || cheapest.total <= first.total) return "";
   const known = cautionTexts(job, found, cheapest);
   const against = cautionTexts(job, { ...found, safest: null }, first).filter((text) => !known.includes(text));
-  return `Rank 1, ${machineText(first.rental)} at ${first.rental.provider}, costs ${differenceText(cheapest.total - first.total)} less, ${timeAgainst(cheapest, first)}${against.length ? `, but ${against.join(" and ")}` : ""}.`;
+  const others = cheapest.rank > 2 ? `Ranks 1 to ${cheapest.rank - 1} cost less. ` : "";
+  return `${others}Rank 1, ${machineText(first.rental)} at ${first.rental.provider}, costs ${differenceText(cheapest.total - first.total)} less, ${timeAgainst(cheapest, first)}${against.length ? `, but ${against.join(" and ")}` : ""}.`;
 }
 
 /** The parts of a total: [name, hundredths of a cent, how it comes about]. */
