@@ -24,7 +24,7 @@ TABLE = "plan_grid"
 
 def complete(home: Home, progress: Progress = no_progress) -> int:
     """Add the plans of missing models to the prepared database, small models first. Return the number of
-    models added.
+    models added; a model that fits on no GPU has no plans to add.
 
     The plans computed before an interruption are kept. Problems with the disk are reported as incidents.
     Raises BuildError; an error with one model is raised after the other models are done.
@@ -50,11 +50,12 @@ def complete(home: Home, progress: Progress = no_progress) -> int:
                 with FileLock(home.lock):
                     for incident in edit_kept(home, own, lambda file: _add(connection, file)):
                         report_incident(home, incident)
+            ((added,),) = connection.execute("SELECT count(DISTINCT model) FROM main.plan_grid").fetchall()
     except duckdb.Error as error:
         raise BuildError(f"sql/marts/{TABLE}.sql: {error}") from error
     if problems:
         raise BuildError(f"sql/marts/{TABLE}.sql: {'; '.join(problems)}")
-    return len(missing)
+    return int(added)
 
 
 def compute(connection: duckdb.DuckDBPyConnection, model: str) -> None:

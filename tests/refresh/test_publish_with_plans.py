@@ -45,6 +45,11 @@ def test_missing_plans_are_computed_and_published(home: Home) -> None:
     assert publications(home) == 1
 
 
+def test_a_model_without_plans_is_not_published_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_grid, "compute", lambda _connection, _model: None)
+    assert publications(home) == 1
+
+
 def test_plans_that_cannot_be_computed_are_an_incident(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def compute(connection: duckdb.DuckDBPyConnection, model: str) -> None:
         connection.execute("SELECT error('no such shape')")
