@@ -45,6 +45,13 @@ def test_missing_plans_are_computed_and_published(home: Home) -> None:
     assert publications(home) == 1
 
 
+def test_a_refresh_from_the_providers_computes_plans_and_a_replay_does_not(home: Home) -> None:
+    assert MODEL not in models_planned(home)
+    report = refresh(home, sources=["akash"], environment={})
+    assert [each.status for each in report.outcomes] == ["needs_permission"], "nothing is sent"
+    assert MODEL in models_planned(home)
+
+
 def test_a_model_without_plans_is_not_published_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_grid, "compute", lambda _connection, _model: None)
     assert publications(home) == 1
