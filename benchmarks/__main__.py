@@ -43,7 +43,7 @@ Questions leave out the optimizers that take longer than they save (SLOW_OPTIMIZ
 pipeline/warehouse/query.py), and import DuckDB's engine without the package around it.
 """
 
-AHEAD = """## Published plans
+PLANS = """## Published plans
 
 A question whose plans are published (`plans`, `plan_grid`) needs no planner. Size and time limit how many
 plans are published. Measured on 2026-11-29 on two cores: for 143 models, full fine-tuning, LoRA and QLoRA of
@@ -118,7 +118,7 @@ ratios rather than times, since times are longer on a machine that is doing othe
 {text}
 
 {WHERE}
-{AHEAD}"""
+{PLANS}"""
 
 
 def _processor() -> str:

@@ -47,8 +47,8 @@ SOURCES = (
 def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -> None:
     """Capture the price pages, read them, build the tables and publish.
 
-    Once the prices are published, the first refresh, and the first one after a change to the catalogue, also
-    compute plans of every model for some minutes and publish again with them. With --pages, this is skipped.
+    The first refresh, and the first one after a change to the catalogue, then take some minutes to compute
+    the plans of every model, and publish again with them; with --pages, they do not.
 
     The exit code is 0 if something was published, even if some sources failed: their last good prices remain,
     marked with their age. The exit code is 1 if nothing was published, or if no source answered and the

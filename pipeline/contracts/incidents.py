@@ -31,7 +31,7 @@ class IncidentKind(CodeWithSentence):
     WRONG_CLOCK = auto(), "The clock of this machine is wrong, so nothing was published."
     RUN_FAILED = auto(), "A run ended with an error."
     NOT_PUBLISHED = auto(), "Nothing could be published."
-    NOT_PLANNED = auto(), "The plans of some models could not be computed."
+    NOT_PLANNED = auto(), "Plans of some models could not be computed, or not be published."
     DIGEST_NOT_SENT = auto(), "The morning's digest could not be posted to the webhook."
     NOT_STORED = auto(), "What is published could not be sent to the bucket."
 

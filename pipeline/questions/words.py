@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 from pipeline.catalog.job_settings import job_settings, recipe_settings
@@ -137,7 +138,8 @@ def picks(rows: Sequence[Mapping[str, Any]], *, beside_table: bool = False) -> l
     what a table of the picks does not show. ``rows``: the first rows of ``cheapest_for``, by rank."""
     each = [row for name in PICKS if (row := picked(rows, name))]
     found = list({row["rank"]: row for row in each}.values())
-    lines = [line for row in found if (line := _pick(row, found[0], rows[0], beside_table))]
+    cheaper = list(takewhile(lambda row: row["total_usd"] < found[0]["total_usd"], rows)) if found else []
+    lines = [line for row in found if (line := _pick(row, found[0], cheaper, beside_table))]
     if found and not picked(rows, "safest"):
         lines.append("Safest: none; no company's own machine is sure to fit, to be there and to be in time.")
     return lines
@@ -154,14 +156,17 @@ def ties(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _pick(
-    row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[str, Any], beside_table: bool
+    row: Mapping[str, Any],
+    cheapest: Mapping[str, Any],
+    cheaper: Sequence[Mapping[str, Any]],
+    beside_table: bool,
 ) -> str:
     """Return a pick in a sentence: what it is, what it costs, why one would pay more than the least, and what
     to be careful about. Beside a table, the sentence is empty if it would tell only what the table shows."""
     parts = [] if beside_table else [cost_text(row)]
     more = row["total_usd"] - cheapest["total_usd"]
-    if row is cheapest and row["total_usd"] > first["total_usd"]:
-        parts.append(_first_by_cost(first, row))
+    if row is cheapest and cheaper:
+        parts.append(_first_by_cost(cheaper, row))
     if row is not cheapest:
         text = f"${abs(more):,.2f} {'more' if more >= 0 else 'less'}, {_time_against(cheapest, row)}"
         doubts, others = (set(each["cautions"] or ()) for each in (row, cheapest))
@@ -180,14 +185,15 @@ def _names_of(pick: Sequence[str]) -> str:
     return f"{text[0].upper()}{text[1:]}"
 
 
-def _first_by_cost(first: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
+def _first_by_cost(cheaper: Sequence[Mapping[str, Any]], cheapest: Mapping[str, Any]) -> str:
     """Return which ranks cost less than the pick, what rank 1 would save, and what speaks against it."""
+    first = cheaper[0]
     saved = cheapest["total_usd"] - first["total_usd"]
     known = cautions(cheapest)
     # What the safest costs is told beside the pick.
     against = [text for text in cautions({**first, "safest_usd": None}) if text not in known]
     less = f"${saved:,.2f}" if saved >= LEAST_SHOWN_USD else "under a cent"
-    others = f"ranks 1 to {cheapest['rank'] - 1} cost less; " if cheapest["rank"] > 2 else ""
+    others = f"ranks 1 to {len(cheaper)} cost less; " if len(cheaper) > 1 else ""
     text = f"{others}rank 1 costs {less} less, {_time_against(cheapest, first)}"
     return f"{text}, but {' and '.join(against)}" if against else text
 

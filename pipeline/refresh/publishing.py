@@ -18,7 +18,7 @@ from pipeline.store.address import store_address
 from pipeline.store.publication import bucket_at
 from pipeline.store.publication import publish as publish_to_bucket
 from pipeline.warehouse.build import Report
-from pipeline.warehouse.plan_grid import complete
+from pipeline.warehouse.plan_grid import complete, report_not_planned
 from pipeline.warehouse.publish import publish
 from pipeline.warehouse.sql_files import BuildError
 
@@ -50,21 +50,18 @@ def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_pr
     return report
 
 
-def publish_with_plans(home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report:
-    """Publish as ``publish_day`` does; then compute the plans of models that have none, and publish again.
+def publish_plans(home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report | None:
+    """Compute the plans of models that have none, and publish ``day`` again with them. Return None if there
+    were none to add.
 
-    That takes minutes after a change to the catalogue or the model, and a second on other days. Raises
-    BuildError if nothing is published; plans that cannot be computed are an incident.
+    Computing takes minutes after a change to the catalogue or the model, so prices are published first, by
+    ``publish_day``. Never raises BuildError: plans that cannot be computed or published are an incident.
     """
-    report = publish_day(home, day, now, progress)
     try:
-        return publish_day(home, day, now, progress) if complete(home, progress) else report
+        return publish(home, day, now, progress) if complete(home, progress) else None
     except BuildError as error:
-        remedy = "the prices are published; the next refresh tries again"
-        incident = Incident(kind=IncidentKind.NOT_PLANNED, day=day, reason=str(error), remedy=remedy)
-        report_incident(home, incident)
-        report.incidents = [*report.incidents, incident]
-        return report
+        report_not_planned(home, str(error))
+        return None
 
 
 def store_published(

@@ -5,7 +5,7 @@ published with their age.
 """
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 
@@ -31,9 +31,8 @@ from pipeline.refresh.inputs import (
     reject_demo_home,
 )
 from pipeline.refresh.permissions import off_lines
-from pipeline.refresh.publishing import publish_day, publish_with_plans, store_published
+from pipeline.refresh.publishing import publish_day, publish_plans, store_published
 from pipeline.refresh.report import RefreshReport, announcement
-from pipeline.warehouse.build import Report as Published
 from pipeline.warehouse.query import reader
 from pipeline.warehouse.replays import replays_text, unlike_live
 from pipeline.warehouse.sql_files import BuildError
@@ -79,10 +78,14 @@ def refresh(
     )
     found = _future_days(home, now)
     read_captures(chosen, captures, home, report, progress)
-    # A replay shows its prices without the minutes that the plans of every model take.
-    _publish(home, now, report, progress, publish_with_plans if pages is None else publish_day)
+    _publish(home, now, report, progress)
     report.stored = store_published(home, environment, progress)
-    found += report.published.incidents if report.published else []
+    if report.published and report.published_day:
+        found += report.published.incidents
+        # A replay shows its prices without the minutes that the plans of every model take.
+        if pages is None and (with_plans := publish_plans(home, report.published_day, now, progress)):
+            report.published = with_plans
+            report.stored = store_published(home, environment, progress)
     new = [incident for incident in kept_incidents(home) if incident not in known]
     # A lasting cause is recorded once, but every report names it.
     reported = {cause_of(incident) for incident in new}
@@ -146,13 +149,7 @@ def _held(records: Records, source: str, day: date) -> list[str]:
     return [row["detail"] for row in records.rejects(source, day) if row["reason"] in HELD_REASONS]
 
 
-def _publish(
-    home: Home,
-    now: datetime,
-    report: RefreshReport,
-    progress: Progress,
-    publish: Callable[[Home, date, datetime, Progress], Published],
-) -> None:
+def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:
     """Publish as of the newest day that is not after ``now``: reading a past day again does not
     publish an older day, and future days are ignored."""
     records = Records(home)
@@ -163,7 +160,7 @@ def _publish(
     report.newest_price_day = max(days)
     report.published_day = max(report.day, report.newest_price_day)
     try:
-        report.published = publish(home, report.published_day, now, progress)
+        report.published = publish_day(home, report.published_day, now, progress)
     except BuildError as error:
         report.publish_error = str(error)
         return

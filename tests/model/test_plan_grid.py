@@ -1,6 +1,7 @@
 """The published plans are the planner's, and are added to what the next publication is built from."""
 
 import random
+import re
 from pathlib import Path
 
 import duckdb
@@ -9,6 +10,7 @@ from filelock import FileLock, Timeout
 
 from pipeline.catalog.own import OwnCatalogue
 from pipeline.home.paths import Home
+from pipeline.record.incidents import kept_incidents
 from pipeline.warehouse import plan_grid
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
@@ -85,7 +87,7 @@ def test_an_interruption_keeps_the_plans_for_the_next_publication(
     monkeypatch.setattr(plan_grid, "kept_file", under_lock)
     before = kept_file(home, OwnCatalogue())
     for count in (1, 2):
-        with pytest.raises(KeyboardInterrupt, match=f"planning model {count} of 1"):
+        with pytest.raises(KeyboardInterrupt, match=f"; {count} of 1"):
             plan_grid.complete(home, interrupt)
     assert found[0] == before
     assert kept_file(home, OwnCatalogue()) not in {None, before}
@@ -93,6 +95,14 @@ def test_an_interruption_keeps_the_plans_for_the_next_publication(
     assert start(tmp_path / "next.duckdb", home, OwnCatalogue()) == []
     with connect(tmp_path / "next.duckdb") as connection:
         assert connection.execute("SELECT count(DISTINCT model) FROM main.plan_grid").fetchall() == [(2,)]
+
+
+def test_plans_are_added_to_what_was_published_without_an_unusable_own_catalogue(home: Home) -> None:
+    home.workloads.write_text("workload,model,method,tokens\nmine,llama-3.1-8b,qlora,1\n", encoding="utf-8")
+    before = kept_file(home, OwnCatalogue())
+    with pytest.raises(KeyboardInterrupt):
+        plan_grid.complete(home, interrupt)
+    assert kept_file(home, OwnCatalogue()) not in {None, before}
 
 
 def test_a_model_that_cannot_be_planned_stops_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +114,11 @@ def test_a_model_that_cannot_be_planned_stops_no_other(home: Home, monkeypatch: 
             connection.execute("SELECT error('no such shape')")
 
     monkeypatch.setattr(plan_grid, "compute", compute)
-    with pytest.raises(BuildError, match=f"{plan_grid.TABLE}.sql: .*no such shape"):
-        plan_grid.complete(home)
+    assert plan_grid.complete(home) == 0
     assert len(asked) > 100
+    (incident,) = kept_incidents(home)
+    assert incident.kind == "not_planned"
+    assert re.match(f"sql/marts/{plan_grid.TABLE}.sql: .*no such shape", incident.reason)
 
 
 def test_without_a_publication_nothing_is_planned(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ function notAsked() {
 /** Which models the page cannot plan yet. */
 function missingPlans() {
   const planned = new Set(D.recipes.model).size;
-  return planned < D.models.length ? ` It has plans for ${COMMAS.format(planned)} of ${COMMAS.format(D.models.length)} models; gpufare refresh computes the others.` : "";
+  return planned < D.models.length ? ` It has plans for ${COMMAS.format(planned)} of ${COMMAS.format(D.models.length)} models; a refresh from the providers computes the others.` : "";
 }
 
 function showPublished() {

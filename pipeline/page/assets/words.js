@@ -59,7 +59,8 @@ function firstByCostText(job, found, cheapest) {
   if (job.objective !== "cost" || cheapest.total <= first.total) return "";
   const known = cautionTexts(job, found, cheapest);
   const against = cautionTexts(job, { ...found, safest: null }, first).filter((text) => !known.includes(text));
-  const others = cheapest.rank > 2 ? `Ranks 1 to ${cheapest.rank - 1} cost less. ` : "";
+  const cheaper = found.rows.findIndex((row) => row.total >= cheapest.total);
+  const others = cheaper > 1 ? `Ranks 1 to ${cheaper} cost less. ` : "";
   return `${others}Rank 1, ${machineText(first.rental)} at ${first.rental.provider}, costs ${differenceText(cheapest.total - first.total)} less, ${timeAgainst(cheapest, first)}${against.length ? `, but ${against.join(" and ")}` : ""}.`;
 }
 

@@ -1,12 +1,14 @@
 """Prices are published first, and once more when the plans of every model are computed."""
 
+from datetime import timedelta
+
 import duckdb
 import pytest
 
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.refresh.demo import sample_days
-from pipeline.refresh.publishing import publish_with_plans
+from pipeline.refresh.publishing import publish_plans
 from pipeline.refresh.refresh import refresh
 from pipeline.warehouse import plan_grid
 from pipeline.warehouse.query import reader
@@ -31,18 +33,13 @@ def models_planned(home: Home) -> set[str]:
         return {model for (model,) in connection.execute("SELECT DISTINCT model FROM plan_grid").fetchall()}
 
 
-def publications(home: Home) -> int:
-    """How often a home is published by publish_with_plans."""
-    lines: list[str] = []
-    publish_with_plans(home, DAY, noon(DAY), lines.append)
-    return lines.count("building offers_latest")
-
-
-def test_missing_plans_are_computed_and_published(home: Home) -> None:
+def test_missing_plans_are_computed_and_published_once(home: Home) -> None:
     assert MODEL not in models_planned(home)
-    assert publications(home) == 2
+    report = publish_plans(home, DAY, noon(DAY))
+    assert report is not None
+    assert report.incidents == []
     assert MODEL in models_planned(home)
-    assert publications(home) == 1
+    assert publish_plans(home, DAY, noon(DAY)) is None
 
 
 def test_a_refresh_from_the_providers_computes_plans_and_a_replay_does_not(home: Home) -> None:
@@ -54,18 +51,32 @@ def test_a_refresh_from_the_providers_computes_plans_and_a_replay_does_not(home:
 
 def test_a_model_without_plans_is_not_published_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_grid, "compute", lambda _connection, _model: None)
-    assert publications(home) == 1
+    assert publish_plans(home, DAY, noon(DAY)) is None
 
 
-def test_plans_that_cannot_be_computed_are_an_incident(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def compute(connection: duckdb.DuckDBPyConnection, model: str) -> None:
-        connection.execute("SELECT error('no such shape')")
+def test_a_model_that_cannot_be_planned_keeps_no_other_from_being_published(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_grid, "_MODELS", f"SELECT unnest(['no-such-shape', '{MODEL}']) AS model")
+    compute = plan_grid.compute
 
-    monkeypatch.setattr(plan_grid, "compute", compute)
-    before = home.published.stat().st_mtime_ns
-    report = publish_with_plans(home, DAY, noon(DAY))
-    assert home.published.stat().st_mtime_ns > before
-    (incident,) = report.incidents
-    assert (incident.kind, incident.day) == ("not_planned", DAY)
-    assert "no such shape" in incident.reason
-    assert kept_incidents(home)[-1] == incident
+    def computed(connection: duckdb.DuckDBPyConnection, model: str) -> None:
+        if model == "no-such-shape":
+            connection.execute("SELECT error('no such shape')")
+        compute(connection, model)
+
+    monkeypatch.setattr(plan_grid, "compute", computed)
+    assert publish_plans(home, DAY, noon(DAY)) is not None
+    assert MODEL in models_planned(home)
+    incident = kept_incidents(home)[-1]
+    assert incident.kind == "not_planned"
+    assert "no-such-shape: " in incident.reason
+
+
+def test_a_refresh_that_began_later_publishes_the_plans(home: Home) -> None:
+    """The older one leaves them in the cache, and says so."""
+    assert publish_plans(home, DAY, noon(DAY) - timedelta(seconds=1)) is None
+    assert "a refresh that began later has published" in kept_incidents(home)[-1].reason
+    assert [each.kind for each in kept_incidents(home)] == ["not_planned"]
+    refresh(home, sources=["verda"], pages=str(PAGES), environment={}, now=noon(DAY))
+    assert MODEL in models_planned(home)
