@@ -39,12 +39,13 @@ REPORTED = (
 def _lineage() -> tuple[list[PublishedTable], dict[str, dg.AssetKey]]:
     """Return the published tables, each after those it reads, and the table that each check belongs to: the
     last one that the check reads, which is the closest to users' questions."""
+    found = checks()
     with duckdb.connect() as connection:
         reader = Lineage(connection)
-        reader.parse(check.query for check in checks())
+        reader.parse(check.query for check in found)
         tables = table_lineage(reader)
         order = [table.name for table in tables]
-        read = {check.name: reader.names_in(check.query) & set(order) for check in checks()}
+        read = {check.name: reader.names_in(check.query) & set(order) for check in found}
         return tables, {check: table_key(max(names, key=order.index)) for check, names in read.items()}
 
 

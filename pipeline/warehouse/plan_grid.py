@@ -18,6 +18,7 @@ from pipeline.warehouse.database import planner
 from pipeline.warehouse.load import load_own
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.plan_cache import edit_kept, kept_file
+from pipeline.warehouse.query import reader
 from pipeline.warehouse.sql_files import BuildError
 
 TABLE = "plan_grid"
@@ -33,32 +34,25 @@ def complete(home: Home, progress: Progress = no_progress) -> int:
     Plans are kept after every MODELS_KEPT_AT_ONCE models, and before an interruption ends the process. Models
     that cannot be planned and problems with the disk are reported as incidents. Raises BuildError.
     """
-    own, added, problems = _own_in_use(home), 0, list[str]()
+    own, models, missing = _models_kept(home)
+    if not missing:
+        return 0
+    added, planned, problems = 0, len(models) - len(missing), list[str]()
     try:
         with planner(TABLE, "plans_in_full", "grid_jobs") as connection:
             load_own(connection, own)
-            models = [model for (model,) in connection.execute(_MODELS).fetchall()]
-            planned = _models_kept(home, own, connection)
-            missing = [model for model in models if model not in planned]
             for start in range(0, len(missing), MODELS_KEPT_AT_ONCE):
-                batch = missing[start : start + MODELS_KEPT_AT_ONCE]
                 try:
-                    for count, model in enumerate(batch, len(models) - len(missing) + start + 1):
-                        try:
-                            compute(connection, model)
-                        except (duckdb.Error, BuildError) as error:
-                            problems.append(f"{model}: {error}")
-                        progress(Step(f"prices are published; {count} of {len(models)} models are planned"))
+                    for model in missing[start : start + MODELS_KEPT_AT_ONCE]:
+                        problems += _compute(connection, model)
+                        planned += 1
+                        progress(Step(f"prices are published; {planned} of {len(models)} models are planned"))
                 finally:
-                    with FileLock(home.lock):
-                        unwritten = edit_kept(home, own, lambda file: _add(connection, file))
-                if unwritten:
-                    for incident in unwritten:
-                        report_incident(home, incident)
+                    is_kept = _keep(home, own, connection)
+                if not is_kept:
                     break
-                ((added,),) = connection.execute(
-                    "SELECT count(DISTINCT model) FROM main.plan_grid"
-                ).fetchall()
+                count = "SELECT count(DISTINCT model) FROM main.plan_grid"
+                ((added,),) = connection.execute(count).fetchall()
     except duckdb.Error as error:
         raise BuildError(f"sql/marts/{TABLE}.sql: {error}") from error
     if problems:
@@ -72,17 +66,19 @@ def report_not_planned(home: Home, reason: str) -> None:
     report_incident(home, Incident(kind=IncidentKind.NOT_PLANNED, reason=reason, remedy=remedy))
 
 
-def _own_in_use(home: Home) -> OwnCatalogue:
-    """Return the user's own catalogue, or an empty one if the publication could not use it."""
-    own = read_own_catalogue(home)
-    with FileLock(home.lock):
-        return own if kept_file(home, own) else OwnCatalogue()
-
-
 def compute(connection: duckdb.DuckDBPyConnection, model: str) -> None:
     """Insert the plans for one model of the grid. Raises BuildError."""
     connection.execute("SET VARIABLE grid_model = ?", [model])
     fill(connection, TABLE)
+
+
+def _compute(connection: duckdb.DuckDBPyConnection, model: str) -> list[str]:
+    """Insert the plans for one model. Return the problem if that fails, so that it stops no other model."""
+    try:
+        compute(connection, model)
+    except (duckdb.Error, BuildError) as error:
+        return [f"{model}: {error}"]
+    return []
 
 
 _MODELS = """
@@ -94,19 +90,27 @@ ORDER BY any_value(params_total), model
 """
 
 
-def _models_kept(home: Home, own: OwnCatalogue, connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """Return the models with plans in the prepared database. Raises BuildError if there is no such file."""
+def _models_kept(home: Home) -> tuple[OwnCatalogue, list[str], list[str]]:
+    """Return, of the prepared database, the user's own catalogue (empty if the publication could not use it),
+    the models of the grid, and those without plans. Raises BuildError if there is no such database."""
     # A simultaneous publication would replace the file.
     with FileLock(home.lock):
-        kept = kept_file(home, own)
-        if kept is None:
-            raise BuildError(f"there is no prepared database in {home.cache}: publish first")
-        connection.execute(f"ATTACH '{quoted(kept)}' AS kept (READ_ONLY)")
-        try:
-            rows = connection.execute("SELECT DISTINCT model FROM kept.main.plan_grid").fetchall()
-        finally:
-            connection.execute("DETACH kept")
-    return {model for (model,) in rows}
+        for own in (read_own_catalogue(home), OwnCatalogue()):
+            if kept := kept_file(home, own):
+                with reader(kept) as connection:
+                    models = [model for (model,) in connection.execute(_MODELS).fetchall()]
+                    planned = connection.execute("SELECT DISTINCT model FROM main.plan_grid").fetchall()
+                return own, models, [model for model in models if (model,) not in planned]
+    raise BuildError(f"there is no prepared database in {home.cache}: publish first")
+
+
+def _keep(home: Home, own: OwnCatalogue, connection: duckdb.DuckDBPyConnection) -> bool:
+    """Add the computed plans to the prepared database. False if the disk refuses them, which is reported."""
+    with FileLock(home.lock):
+        incidents = edit_kept(home, own, lambda file: _add(connection, file))
+    for incident in incidents:
+        report_incident(home, incident)
+    return not incidents
 
 
 def _add(connection: duckdb.DuckDBPyConnection, file: Path) -> None:

@@ -13,7 +13,7 @@ from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.warehouse import plan_grid
 from pipeline.warehouse.connection import connect
-from pipeline.warehouse.database import create
+from pipeline.warehouse.database import prepare
 from pipeline.warehouse.plan_cache import edit_kept, keep, kept_file, start
 from pipeline.warehouse.sql_files import BuildError
 from tests.homes import interrupt
@@ -67,7 +67,7 @@ def home(tmp_path: Path) -> Home:
     home = Home(tmp_path / "home")
     home.published.parent.mkdir(parents=True)
     with connect(tmp_path / "first.duckdb") as connection:
-        create(connection, "plan_grid")
+        prepare(connection, "plan_grid", "grid_jobs")
     assert keep(tmp_path / "first.duckdb", home, OwnCatalogue()) == []
     return home
 
