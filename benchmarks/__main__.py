@@ -49,8 +49,8 @@ A question whose plans are published (`plans`, `plan_grid`) needs no planner. Si
 plans are published. Measured on 2026-11-29 on two cores: for 143 models, full fine-tuning, LoRA and QLoRA
 of rank 16 with sequences of 2,048, 4,096 and 8,192 tokens, on all GPUs up to 64, are 1,202 jobs beside
 the workloads. Planning these jobs takes 107 to 128 s (131 to 155 s of CPU) and 0.7 GB of memory, once for
-each state of the catalogue and the model, and 0.7 to 1 s of CPU on other days. The plans add 29 MB to a
-file of 44 MB (582,000 rows of 50 bytes; rows that do not fit are omitted, and bands, P(fits) and verdict
+each state of the catalogue and the model, and 0.1 s of CPU on other days. The plans add 29 MB to a file
+of 44 MB (582,000 rows of 50 bytes; rows that do not fit are omitted, and bands, P(fits) and verdict
 follow from the other rows). Every method with ranks 8 to 64 and sequences from 512 to 32k would be 10,010
 jobs, which at the same rates would take 15 to 18 minutes and 240 MB. A refresh publishes the prices
 before it computes these plans.
