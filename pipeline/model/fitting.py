@@ -41,8 +41,8 @@ BOUND = 4.0
 MAX_STEPS = 10
 """The largest number of linearizations (one query each) in a fit that starts from the priors."""
 
-HELD_OUT_STEPS = 4
-"""The largest number of linearizations in a fit that starts from the constants of all runs."""
+HELD_OUT_STEPS = 10
+"""The largest number of steps in a fit that starts from the constants of all runs and keeps their slopes."""
 
 TRUST_RADIUS = 2.0
 """The number of relative widths by which a constant may move before the macros are linearized again."""
@@ -177,7 +177,9 @@ class Fitter:
     def fit(self, mask: Mask, start: Linearization | None = None) -> Linearization:
         """Return the point that best explains the runs in the mask, deterministically to the last digit.
 
-        Between two queries, the macros are treated as linear, which they nearly are in logarithms.
+        Between two queries, the macros are treated as linear, which they nearly are in logarithms. With a
+        start, its slopes are kept, since leaving out a family moves the constants little: predicting once
+        takes a hundredth of the time of predicting the slopes.
         """
         weights = self._weights(mask)
         at = start or self.linearize(np.zeros(len(self.free)))
@@ -186,7 +188,7 @@ class Fitter:
         for _ in range(HELD_OUT_STEPS if start else MAX_STEPS):
             point = self._minimum(at, radius, mask, weights)
             moved = float(np.abs(point - at.point).max())
-            trial = self.linearize(point)
+            trial = self._moved(start, point) if start else self.linearize(point)
             trial_cost = self._cost(trial.predicted[mask], point, mask, weights)
             if trial_cost < cost:
                 is_done = moved < DIFFERENCE
@@ -198,6 +200,10 @@ class Fitter:
                 if radius < DIFFERENCE:
                     break
         return at
+
+    def _moved(self, start: Linearization, point: Array) -> Linearization:
+        """Return the predictions at a point, with the slopes of the start."""
+        return Linearization(point, self.predict(point[None, :])[0], start.slopes)
 
     def posterior_widths(self, at: Linearization) -> dict[str, float]:
         """Return each free constant's posterior width as a share of its prior width; 1 if unconstrained."""
