@@ -27,7 +27,9 @@ WITH _recipes_found AS (
         AND r.training_precision = s.training_precision
         AND r.checkpointing = s.checkpointing
         AND r.flash_attention = least(1, s.flash_attention)
-        AND r.sharding = s.sharding
+        -- Sharding splits the training state, not the activations, but FSDP does not upcast k-bit models.
+        AND r.sharding = 'none'
+        AND (s.sharding IN ('none', 'ddp') OR r.kbit_upcast = 0)
         AND coalesce(r.offload, '') = s.offload
         AND coalesce(r.loss_kernel, s.stack_loss_kernel) = s.loss_kernel
         AND coalesce(r.adapter_bytes, s.adapter_bytes) = s.adapter_bytes
@@ -38,7 +40,9 @@ WITH _recipes_found AS (
 
 SELECT
     f.*,
-    r.grad_accum AS recipe_grad_accum,
+    -- Each rank under DDP holds all that a single GPU holds. A recipe that a run names is traced as it is.
+    r.recipe IS NOT NULL AND (f.sharding IN ('none', 'ddp') OR r.sharding = f.sharding) AS is_traced_whole,
+    coalesce(r.sharding, 'none') AS recipe_sharding, r.grad_accum AS recipe_grad_accum,
     -- 1 if only the run's adapters have dropout, -1 if only the traced adapters do, and 0 otherwise.
     CASE
         WHEN f.lora_dropout IS NULL OR f.is_full THEN 0e0

@@ -49,9 +49,9 @@ SELECT
         END
         * CASE
             WHEN is_full THEN k.stored_full
-            -- Measured on LitGPT. In trainers, traces of QLoRA store no more than those of LoRA, unless k-bit
-            -- training upcasts.
-            WHEN is_quantized AND NOT (is_trainer AND kbit_upcast = 0) THEN k.stored_quantized
+            -- In LitGPT's runs, bitsandbytes kept the input of each quantized layer. Since version 0.43.2
+            -- (July 2024), it does not, and traces of QLoRA store no more than those of LoRA.
+            WHEN is_quantized AND stack = 'litgpt' THEN k.stored_quantized
             ELSE k.stored_adapter
         END
         + layers * has_dropout * dropout_bytes_per_token
@@ -85,8 +85,9 @@ SELECT
     params_unquantized / (2e0 - tied_embeddings) AS embedding_params,
     -- A driver reserves memory per multiprocessor; older and smaller cards have fewer multiprocessors.
     CASE WHEN gpu_year < 2020 THEN k.context_before_2020_gib ELSE k.context_gib END AS context_gib,
-    -- If the run follows a traced recipe, the results of the recipe's traces replace these formulas.
-    t.traced_fixed, t.traced_per_token,
+    -- If the run follows a traced recipe, the results of the recipe's traces replace these formulas: all of
+    -- them if each GPU holds the whole training state, otherwise those for activations and logits.
+    t.traced_fixed, t.traced_per_token, CASE WHEN is_traced_whole THEN t.traced_fixed END AS traced_state,
     -- Under autocast, each adapter keeps a 16-bit copy of its input anyway, so dropout adds only the mask.
     untraced_dropout * dropout_bytes_per_token
         / CASE WHEN autocast = 1 THEN bytes_16bit() + 1 ELSE 1e0 END AS dropout_layer_bytes,
@@ -113,26 +114,26 @@ WITH _memory_traced AS (
     SELECT
         *,
         greatest(
-            traced_fixed.forward + traced_per_token.forward * micro_step_tokens,
-            traced_fixed.forward_2 + traced_per_token.forward_2 * micro_step_tokens
+            traced_state.forward + traced_per_token.forward * micro_step_tokens,
+            traced_state.forward_2 + traced_per_token.forward_2 * micro_step_tokens
         ) + (dropout_stored_bytes + dropout_working_bytes) * micro_step_tokens AS traced_forward,
         greatest(
-            traced_fixed.loss + traced_per_token.loss * micro_step_tokens,
-            traced_fixed.loss_2 + traced_per_token.loss_2 * micro_step_tokens
+            traced_state.loss + traced_per_token.loss * micro_step_tokens,
+            traced_state.loss_2 + traced_per_token.loss_2 * micro_step_tokens
         ) + dropout_stored_bytes * micro_step_tokens AS traced_loss,
         greatest(
-            traced_fixed.loss_backward + traced_per_token.loss_backward * micro_step_tokens,
-            traced_fixed.loss_backward_2 + traced_per_token.loss_backward_2 * micro_step_tokens
+            traced_state.loss_backward + traced_per_token.loss_backward * micro_step_tokens,
+            traced_state.loss_backward_2 + traced_per_token.loss_backward_2 * micro_step_tokens
         ) + dropout_stored_bytes * micro_step_tokens AS traced_loss_backward,
         greatest(
-            traced_fixed.last_layer + traced_per_token.last_layer * micro_step_tokens,
-            traced_fixed.last_layer_2 + traced_per_token.last_layer_2 * micro_step_tokens
+            traced_state.last_layer + traced_per_token.last_layer * micro_step_tokens,
+            traced_state.last_layer_2 + traced_per_token.last_layer_2 * micro_step_tokens
         ) + (dropout_stored_bytes + dropout_working_bytes) * micro_step_tokens AS traced_last_layer,
         greatest(
-            traced_fixed.first_layer + traced_per_token.first_layer * micro_step_tokens,
-            traced_fixed.first_layer_2 + traced_per_token.first_layer_2 * micro_step_tokens
+            traced_state.first_layer + traced_per_token.first_layer * micro_step_tokens,
+            traced_state.first_layer_2 + traced_per_token.first_layer_2 * micro_step_tokens
         ) + dropout_layer_bytes * micro_step_tokens AS traced_first_layer,
-        traced_fixed.step_copy + traced_per_token.step_copy * micro_step_tokens AS traced_step_copy,
+        traced_state.step_copy + traced_per_token.step_copy * micro_step_tokens AS traced_step_copy,
         traced_fixed.stored + (traced_per_token.stored + dropout_stored_bytes) * micro_step_tokens
             AS traced_stored,
         traced_fixed.working + (traced_per_token.working + dropout_working_bytes) * micro_step_tokens
@@ -145,46 +146,62 @@ _memory_states AS (
     SELECT
         *,
         CASE WHEN offload LIKE '%cpu%' THEN 0e0 ELSE 1e0 END AS on_gpu,
-        coalesce(traced_fixed.weights, weight_total_bytes / weight_shards) AS weight_bytes_per_gpu,
+        coalesce(traced_state.weights, weight_total_bytes / weight_shards) AS weight_bytes_per_gpu,
         coalesce(
-            traced_fixed.adapters,
+            traced_state.adapters,
             CASE WHEN is_full THEN 0e0 ELSE adapter_params * adapter_bytes / weight_shards END
         ) AS adapter_bytes_per_gpu,
         coalesce(
-            traced_fixed.gradients,
+            traced_state.gradients,
             CASE WHEN is_optimizer_in_backward THEN largest_tensor_params ELSE trainable_params END
             * gradient_bytes / gradient_shards
         ) AS gradient_bytes_per_gpu,
         CASE
-            WHEN has_recipe_optimizer AND traced_fixed IS NOT NULL THEN traced_fixed.optimizer
+            WHEN has_recipe_optimizer AND traced_state IS NOT NULL THEN traced_state.optimizer
             ELSE trainable_params * optimizer_bytes / optimizer_shards
         END AS optimizer_bytes_per_gpu,
         CASE
-            WHEN has_recipe_optimizer AND traced_fixed IS NOT NULL THEN traced_step_copy
+            WHEN has_recipe_optimizer AND traced_state IS NOT NULL THEN traced_step_copy
             WHEN is_optimizer_in_backward THEN 0e0
             ELSE trainable_params * step_copy_bytes / weight_shards
         END
             AS step_copy_bytes_per_gpu,
+        -- Autocast makes 16-bit copies of wider weights. It caches those of trained weights until the end of the
+        -- forward pass, and without checkpointing, the backward pass keeps the copies of frozen weights, too.
+        CASE
+            WHEN gathers_weights OR kernels IN ('engine', 'mosaic') OR traced_state IS NOT NULL
+                OR is_quantized OR training_precision = 'fp32' OR NOT (autocast = 1 OR training_precision = 'amp')
+                THEN 0e0
+            WHEN CASE WHEN is_full THEN full_weight_bytes ELSE weight_bytes END > bytes_16bit()
+                THEN bytes_16bit() * params_linear / model_shards
+            ELSE 0e0
+        END AS cast_weight_bytes,
+        -- DistributedDataParallel reduces gradients in buckets, which hold a second copy of all of them for
+        -- the whole run (Li et al. 2020, arXiv 2006.15704): 4 bytes per trained parameter in the traces of
+        -- hf-lora-ddp.
+        CASE
+            WHEN sharding = 'ddp' AND recipe_sharding = 'none' AND kernels <> 'engine'
+                THEN trainable_params * gradient_bytes / model_shards
+            ELSE 0e0
+        END AS bucket_bytes,
         -- Gradients live through the forward pass only if they are accumulated over micro-steps.
         CASE WHEN grad_accum > 1 THEN 1e0 ELSE 0e0 END AS accumulates,
         coalesce(traced_stored, CASE
             WHEN checkpointing = 'none' THEN stored_bytes_per_token + stored_score_bytes_per_token
             WHEN checkpointing = 'sac'
                 THEN checkpoint_bytes_per_token + k.stored_selective * stored_bytes_per_token
-            WHEN offload LIKE '%act%' THEN checkpoint_bytes_per_token * k.activation_offload_left
+            WHEN offload LIKE '%act%' THEN checkpoint_bytes_per_token * least(1e0, k.offloading_layers / layers)
             ELSE checkpoint_bytes_per_token
         END * micro_step_tokens / tensor_parallel
         + CASE WHEN checkpointing = 'full' THEN 0e0 ELSE folded_bytes END) AS stored_bytes,
-        coalesce(traced_working, (
-            (
-                working_bytes_per_token
-                + CASE
-                    WHEN doubles_checkpoints
-                        THEN k.sharded_adapter_copies * checkpoint_bytes_per_token
-                    ELSE 0e0
-                END
-            ) * micro_step_tokens + unpacked_bytes
-        ) / tensor_parallel) AS working_bytes,
+        coalesce(
+            traced_working, (working_bytes_per_token * micro_step_tokens + unpacked_bytes) / tensor_parallel
+        )
+        + CASE
+            WHEN doubles_checkpoints
+                THEN k.sharded_adapter_copies * checkpoint_bytes_per_token * micro_step_tokens / tensor_parallel
+            ELSE 0e0
+        END AS working_bytes,
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
         CASE WHEN gathers_weights THEN root_unit_bytes / model_parallel ELSE 0e0 END AS root_bytes,
         CASE WHEN gathers_weights THEN layer_units_bytes / tensor_parallel ELSE 0e0 END AS units_bytes,
@@ -210,31 +227,32 @@ _memory_phases AS (
     SELECT
         *,
         on_gpu * largest_stage * (weight_bytes_per_gpu + optimizer_bytes_per_gpu) + adapter_bytes_per_gpu
-            AS resident_bytes,
+            + bucket_bytes AS resident_bytes,
         on_gpu * largest_stage * accumulates * gradient_bytes_per_gpu AS kept_gradient_bytes,
         -- The traced bytes of a moment exclude the optimizer state, and include accumulated gradients only if
         -- the recipe accumulates; if the recipe does but the run does not, these gradients are subtracted.
-        optimizer_bytes_per_gpu + kept_gradient_bytes - (recipe_grad_accum - 1) * gradient_bytes_per_gpu
-            AS traced_kept_bytes,
+        optimizer_bytes_per_gpu + bucket_bytes
+            + kept_gradient_bytes - (recipe_grad_accum - 1) * gradient_bytes_per_gpu AS traced_kept_bytes,
         coalesce(
             greatest(traced_forward, traced_loss) + traced_kept_bytes,
             -- The last stage of a pipeline has one micro-batch in flight, the first stage as many as there
             -- are stages: Narayanan et al. 2021, arXiv 2104.04473.
             resident_bytes + stored_bytes / pipeline_parallel + logits_bytes + root_bytes
             + kept_gradient_bytes
+            + CASE WHEN is_full OR checkpointing = 'none' THEN cast_weight_bytes ELSE 0e0 END
         ) AS loss_phase_bytes,
         coalesce(
             greatest(traced_loss_backward, traced_last_layer) + traced_kept_bytes,
             resident_bytes + stored_bytes + working_bytes + units_bytes + root_bytes + kept_gradient_bytes
-            + first_gradient_bytes
+            + first_gradient_bytes + cast_weight_bytes / CASE WHEN checkpointing = 'none' THEN 1e0 ELSE layers END
         ) AS backward_start_bytes,
         coalesce(
-            traced_first_layer + optimizer_bytes_per_gpu,
+            traced_first_layer + optimizer_bytes_per_gpu + bucket_bytes,
             resident_bytes + stored_bytes / layers + working_bytes + units_bytes + root_bytes
             + last_gradient_bytes + on_gpu * largest_stage * gradient_bytes_per_gpu
         ) AS backward_end_bytes,
         resident_bytes + on_gpu * largest_stage * (gradient_bytes_per_gpu + step_copy_bytes_per_gpu)
-            + coalesce(traced_fixed.workspace, 0e0) AS optimizer_phase_bytes
+            + coalesce(traced_state.workspace, 0e0) AS optimizer_phase_bytes
     FROM _memory_states
 ),
 
@@ -246,13 +264,20 @@ _memory_peak AS (
         CASE WHEN gpu_count > 1 THEN k.context_multi_gpu_gib ELSE 0e0 END + context_gib AS process_gib,
         -- Tensors whose size changes, which may cost the caching allocator memory through fragmentation.
         logits_bytes + working_bytes AS transient_bytes,
-        root_bytes + units_bytes + CASE WHEN data_parallel > 1 THEN stored_bytes ELSE 0e0 END AS sharded_bytes
+        -- FSDP2, on which torchtune and torchtitan are built, frees gathered units without waiting for the
+        -- allocator to see that another stream is done with them, and leaves no gaps (PyTorch's documentation
+        -- of fully_shard).
+        CASE
+            WHEN gathers_weights AND stack NOT IN ('torchtune', 'compile')
+                THEN root_bytes + units_bytes + stored_bytes
+            ELSE 0e0
+        END AS sharded_bytes
     FROM _memory_phases
 )
 
 SELECT
     *,
-    gib(peak_bytes) + CASE WHEN traced_fixed IS NULL THEN k.allocated_base_gib ELSE 0e0 END AS allocated_gib,
+    gib(peak_bytes) + CASE WHEN traced_state IS NULL THEN k.allocated_base_gib ELSE 0e0 END AS allocated_gib,
     -- The caching allocator keeps more memory than is in use, above all after large transient tensors; when
     -- memory runs short, it gives the surplus back.
     least(
@@ -260,7 +285,7 @@ SELECT
         allocated_gib * k.reserved_ratio
             + gib(k.reserved_transient * transient_bytes + k.reserved_sharded * sharded_bytes)
     ) AS reserved_gib,
-    has_proven_recipe AND traced_fixed IS NOT NULL AS is_proven,
+    has_proven_recipe AND traced_state IS NOT NULL AS is_proven,
     peak_phase_of(loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes)
         AS peak_phase,
     CASE memory_metric

@@ -41,7 +41,13 @@ WITH _speed_rates AS (
             WHEN s.peer_to_peer AND s.nvlink_gb_s IS NOT NULL THEN s.nvlink_gb_s / 2 * 1e9 * k.link_efficiency
             ELSE pcie_link_bytes_per_second
         END AS nvlink_bytes_per_second,
-        pcie_bytes_per_second(s.pcie_gen) * k.offload_efficiency AS host_bytes_per_second
+        pcie_bytes_per_second(s.pcie_gen) * k.offload_efficiency AS host_bytes_per_second,
+        -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in fp32
+        -- and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): either memory or arithmetic limits them.
+        greatest(
+            (quantized_bytes + bytes_16bit()) / (memory_bytes_per_second * k.bandwidth_efficiency),
+            k.dequantization_operations / (coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12)
+        ) AS dequantized_weight_seconds
     FROM with_work(settings) AS s
 ),
 
@@ -159,21 +165,13 @@ SELECT
         / (memory_bytes_per_second * k.bandwidth_efficiency)
         + kernel_launches * k.kernel_seconds AS fixed_traffic_seconds,
     CASE
+        WHEN NOT is_quantized THEN 0e0
+        -- The traces use 4-bit weights.
         WHEN is_counted AND quantization <> 'gptq'
-            THEN dequantized_traffic_bytes / (memory_bytes_per_second * k.dequantization_efficiency)
-                -- The traces use 4-bit weights; 8-bit weights are twice as many bytes to read.
-                * CASE
-                    WHEN quantization = 'int8'
-                        THEN (quantized_bytes + bytes_16bit())
-                            / (quantized_weight_bytes('nf4') + bytes_16bit())
-                    ELSE 1e0
-                END
-        WHEN is_quantized THEN params_linear * (quantized_bytes + bytes_16bit()) * (2e0 + recompute_passes)
-            * (1 - unquantized_share)
-            * CASE WHEN quantization = 'gptq' THEN k.dequantization_gptq ELSE k.dequantization_nf4 END
-            / memory_bytes_per_second
-        ELSE 0e0
-    END AS dequantization_seconds,
+            THEN dequantized_traffic_bytes / (quantized_weight_bytes('nf4') + bytes_16bit())
+        ELSE params_linear * (2e0 + recompute_passes) * (1 - unquantized_share)
+            * CASE WHEN quantization = 'gptq' THEN k.dequantization_gptq ELSE 1e0 END
+    END * dequantized_weight_seconds AS dequantization_seconds,
     host_factor * CASE
         WHEN is_counted
             THEN python_operations * k.python_operation_seconds
