@@ -4,6 +4,10 @@ CREATE OR REPLACE MACRO head_width_rate(width) AS 1.25e0 * width / (width + 32e0
 COMMENT ON FUNCTION head_width_rate IS
     'Rate of fused attention with heads of the given width, relative to heads with a width of 128: 0.83 for a width of 64. Dao 2023, arXiv 2307.08691; Shah et al. 2024, arXiv 2407.08608.';
 
+CREATE OR REPLACE MACRO foreach_passes() AS 3e0;
+COMMENT ON FUNCTION foreach_passes IS
+    'Traffic of an AdamW step in foreach kernels, relative to a fused kernel: one operation after the other reads 13 tensors and writes 8 (_multi_tensor_adamw in torch/optim/adam.py), where the fused kernel reads 4 and writes 3.';
+
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
     SELECT
@@ -42,6 +46,11 @@ WITH _speed_rates AS (
             ELSE pcie_link_bytes_per_second
         END AS nvlink_bytes_per_second,
         pcie_bytes_per_second(s.pcie_gen) * k.offload_efficiency AS host_bytes_per_second,
+        -- A kernel finds in the cache what the kernel before it wrote there: an elementwise operation of the MLP
+        -- reads two tensors and writes one.
+        least(1e0, s.cache_bytes / (
+            3e0 * bytes_16bit() * s.active_intermediate * s.micro_batch * s.seq_len / s.context_parallel
+        )) AS cached_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in fp32
         -- and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): either memory or arithmetic limits them.
         greatest(
@@ -65,6 +74,11 @@ _speed_efficiency AS (
             END
             -- On other vendors' cards, default recipes use libraries that are not tuned for the card.
             * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN k.default_other_vendor ELSE 1e0 END
+            -- Short benchmarks measure products at clocks that cards with little power and cooling cannot hold.
+            * CASE
+                WHEN gpu_class(vendor, architecture, segment, form_factor) = 'pcie' THEN k.gemm_sustained
+                ELSE 1e0
+            END
             AS matmul_flops_per_second,
         -- Speed of fused attention on long sequences, relative to matrix products; narrow heads have fewer
         -- products per exponential.
@@ -153,6 +167,7 @@ SELECT
     -- The backward pass moves twice as many bytes as the forward pass.
     CASE
         WHEN is_counted THEN moved_bytes_per_token / (memory_bytes_per_second * k.bandwidth_efficiency)
+            * (1 - k.cache_gain * cached_share)
         ELSE layers * layer_bytes_per_token
             * (
                 k.traffic_fused * (1 + fp32_residual * k.traffic_fp32_residual)
@@ -198,6 +213,12 @@ SELECT
             WHEN NOT is_full THEN adamw_fp32_bytes()
             ELSE 3e0 * full_weight_bytes
                 + CASE WHEN is_8bit_optimizer THEN 4e0 ELSE 4e0 * full_weight_bytes END
+        END
+        * CASE
+            WHEN optimizer = 'adamw' AND has_foreach AND training_precision <> 'deepspeed_bf16'
+                AND offload NOT LIKE '%cpu%'
+                THEN foreach_passes()
+            ELSE 1e0
         END
         * k.optimizer_traffic / memory_bytes_per_second AS optimizer_seconds_unsharded,
     params_linear * linear_width + params_unquantized * bytes_16bit() AS gathered_bytes,
@@ -313,7 +334,7 @@ _speed_communication AS (
     SELECT
         *,
         CASE
-            WHEN data_parallel > 1 THEN greatest(
+            WHEN data_parallel > 1 THEN CASE WHEN sharding = 'zero3' THEN 1 / k.zero3_link ELSE 1e0 END * greatest(
                 collective_bytes * (data_parallel - 1) / data_parallel / link_bytes_per_second,
                 CASE
                     WHEN node_count > 1
