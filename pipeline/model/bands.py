@@ -74,7 +74,8 @@ def residuals_of(
     fitter = calibrations.fitter
     rows = connection.execute(
         "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
-        f"FROM runs_{quantity} r JOIN main.measured_sources s USING (source)), "
+        "FROM main.measured_runs r JOIN main.measured_sources s USING (source) "
+        f"WHERE {fitter.quantity.measured} IS NOT NULL), "
         f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')) "
         f"SELECT method, class, evidence FROM {quantity}_evidence('_terms') ORDER BY run_id"
     ).fetchall()

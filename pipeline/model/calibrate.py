@@ -1,6 +1,9 @@
 """Calibration of the model on measured runs: constants, the fit threshold and error bands."""
 
 import hashlib
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from pipeline.model.fitting import (
     Calibrations,
     ConstantSets,
     Fitter,
+    Quantity,
     fit_quantity,
     gemm_ratio,
     insert_constants,
@@ -97,13 +101,12 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     """
     output = output or paths.CATALOG_DIR
     output.mkdir(parents=True, exist_ok=True)  # to fail before minutes of work, not after
-    with in_memory("memory_of", "speed_of", "measured_sources") as connection:
-        parameters = read_parameters()
-        fixed = gemm_ratio(connection)
-        calibrations = {q.name: fit_quantity(Fitter(connection, q, parameters, fixed)) for q in QUANTITIES}
+    with _database() as connection, ThreadPoolExecutor(len(QUANTITIES)) as threads:
         record: dict[str, Any] = {"calibrated_on": today.isoformat(), "data_sha256": data_hash(connection)}
-        for name, fitted in calibrations.items():
-            record[name] = summarize(fitted)
+        fits = threads.map(_fit, QUANTITIES, itertools.repeat(gemm_ratio(connection)))
+        calibrations: dict[str, Calibrations] = {}
+        for quantity, (fitted, summary) in zip(QUANTITIES, fits, strict=True):
+            calibrations[quantity.name], record[quantity.name] = fitted, summary
         sets = _constant_sets(connection, calibrations)
         thresholds, record["fit_verdicts"] = calibrate_threshold(connection, sets)
         # Six digits, as in the file: the bands must describe the constants that answers use.
@@ -124,6 +127,17 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     with (output / RECORD_FILE).open("w", encoding="utf-8") as file:
         yaml.safe_dump(record, file, sort_keys=False)
     return record
+
+
+def _database() -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+    return in_memory("memory_of", "speed_of", "measured_sources")
+
+
+def _fit(quantity: Quantity, fixed: dict[str, float]) -> tuple[Calibrations, dict[str, Any]]:
+    """Fit a quantity in a database of its own, since each trial replaces the constants."""
+    with _database() as connection:
+        fitted = fit_quantity(Fitter(connection, quantity, read_parameters(), fixed))
+        return fitted, summarize(fitted)
 
 
 def _constant_sets(
