@@ -74,6 +74,7 @@ _speed_efficiency AS (
             END
             -- On other vendors' cards, default recipes use libraries that are not tuned for the card.
             * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN k.default_other_vendor ELSE 1e0 END
+            * exp(-software_age_years * CASE WHEN is_tuned THEN k.progress_engine ELSE k.progress_default END)
             -- Short benchmarks measure products at clocks that cards with little power and cooling cannot hold.
             * CASE
                 WHEN gpu_class(vendor, architecture, segment, form_factor) = 'pcie' THEN k.gemm_sustained
