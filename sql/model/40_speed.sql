@@ -46,6 +46,7 @@ WITH _speed_rates AS (
             ELSE pcie_link_bytes_per_second
         END AS nvlink_bytes_per_second,
         pcie_bytes_per_second(s.pcie_gen) * k.offload_efficiency AS host_bytes_per_second,
+        CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END AS expert_overhead,
         -- A kernel finds in the cache what the kernel before it wrote there: an elementwise operation of the MLP
         -- reads two tensors and writes one.
         least(1e0, s.cache_bytes / (
@@ -74,10 +75,11 @@ _speed_efficiency AS (
             END
             -- On other vendors' cards, default recipes use libraries that are not tuned for the card.
             * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN k.default_other_vendor ELSE 1e0 END
-            * exp(-software_age_years * CASE WHEN is_tuned THEN k.progress_engine ELSE k.progress_default END)
+            * exp(-software_age_years * CASE WHEN kernels = 'engine' THEN k.progress_engine WHEN is_tuned THEN 0e0 ELSE k.progress_default END)
             -- Short benchmarks measure products at clocks that cards with little power and cooling cannot hold.
             * CASE
-                WHEN gpu_class(vendor, architecture, segment, form_factor) = 'pcie' THEN k.gemm_sustained
+                WHEN gpu_class(vendor, architecture, segment, form_factor) = 'pcie' AND memory_type LIKE 'GDDR%'
+                    THEN k.gemm_sustained
                 ELSE 1e0
             END
             AS matmul_flops_per_second,
@@ -133,13 +135,13 @@ SELECT
     *,
     CASE
         WHEN is_counted
-            THEN flops_16bit_per_token * (1 + expert_flop_share * k.expert_half_width / intermediate)
+            THEN flops_16bit_per_token * (1 + expert_flop_share * k.expert_half_width * expert_overhead / intermediate)
                 / matmul_flops_per_second
                 + flops_fp32_per_token / fp32_flops_per_second
         ELSE (
             2e0 * linear_active * (product_passes + recompute_passes)
             -- Tokens are sorted by expert and back again in 16 bits, which slows narrow experts the most.
-            * (1 / fp8_speedup + expert_flop_share * k.expert_half_width / intermediate)
+            * (1 / fp8_speedup + expert_flop_share * k.expert_half_width * expert_overhead / intermediate)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
         ) / matmul_flops_per_second
     END
@@ -195,7 +197,7 @@ SELECT
         ELSE layers * (2e0 + recompute_passes)
             * (
                 k.host_seconds_layer
-                + CASE WHEN stack <> 'hf' AND expert_params > 0 THEN k.host_seconds_experts ELSE 0e0 END
+                + CASE WHEN stack <> 'hf' AND expert_params > 0 THEN k.host_seconds_experts * expert_overhead ELSE 0e0 END
             )
             * (CASE WHEN is_full THEN 1e0 ELSE k.host_adapter_factor END)
             * (CASE WHEN is_quantized THEN 1 + k.host_quantized ELSE 1e0 END)
