@@ -204,7 +204,14 @@ _memory_states AS (
         END AS working_bytes,
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
         CASE WHEN gathers_weights THEN root_unit_bytes / model_parallel ELSE 0e0 END AS root_bytes,
-        CASE WHEN gathers_weights THEN layer_units_bytes / tensor_parallel ELSE 0e0 END AS units_bytes,
+        -- Under pipeline parallelism, torchtitan keeps the weights of its stage gathered from micro-batch to
+        -- micro-batch (reshard_after_forward), and their gradients unsharded, in fp32.
+        CASE
+            WHEN gathers_weights AND pipeline_parallel > 1 AND kernels = 'compiled'
+                THEN params_linear * (linear_width + bytes_fp32()) / model_parallel
+            WHEN gathers_weights THEN layer_units_bytes / tensor_parallel
+            ELSE 0e0
+        END AS units_bytes,
         -- A unit's gradients are unsharded until they are scattered, the root unit's until the end of the
         -- pass: Zhao et al. 2023, arXiv 2304.11277. DeepSpeed scatters buckets of gradients instead.
         CASE
