@@ -51,12 +51,28 @@ _NOT_FINE_TUNING = re.compile(
     r"|sentence[-_ ]?transformers?|cross-?encoder|forsequenceclassification)"
 )
 
-# Kernels that a row may add to any framework. Like Liger's loss, TRL's chunked loss never holds more than one
-# chunk's logits.
-_LOSS_KERNELS = (
-    (r"chunked (cross|ce)", "chunked"),
-    (r"cut cross entropy|\bcce\b|liger|fused linear cross|chunked nll", "liger"),
+NOT = r"(?<!no )(?<!not )(?<!without )(?<!w/o )"
+"""The start of a pattern that must not match where a text denies it."""
+_OFF = r"\W{0,2}(?:false|off|no)\b"
+
+# Losses under their trainers' names, which a row may add to a framework. Like Liger's loss, cut cross
+# entropy and TRL's chunked loss never hold more than one chunk's logits. torchtune's CEWithChunkedOutputLoss
+# and LinearCrossEntropyLoss keep each chunk's logits for the backward pass. TEParallelCrossEntropy is NeMo
+# AutoModel's.
+_LOSS_KERNELS = tuple(
+    (re.compile(rf"{NOT}(?:{names})(?!\w*{_OFF})"), kernel)
+    for names, kernel in (
+        (r"chunked[ _]nll|cut[ _]?cross[ _]?entropy|\bcce\b|liger", "liger"),
+        (r"fused[ _]?linear[ _]?(?:ce\b|cross)", "liger"),
+        (r"chunked[ _]?(?:cross|ce\b|output|loss)|linear[ _]?(?:cross[ _]?entropy|ce\b)", "chunked"),
+        (r"te[ _]?parallel[ _]?(?:cross|ce\b)", "fused"),
+    )
 )
+_EAGER = re.compile(
+    rf"\b(?:no|not|without|w/o) (?:torch[._ ]?)?compiled?\b|\buncompiled\b|compile\w*{_OFF}|\beager\b(?! att)"
+)
+# Not compiled: a list of what other rows keep ("packing/compile"), and the time of compiling.
+_COMPILED = re.compile(r"(?<![/\w])(?:torch[._ ]?)?compiled?\b(?! time)")
 
 
 def reject_other_methods(*texts: str) -> None:
@@ -82,19 +98,23 @@ def find_framework(text: str, source: str = "") -> Framework | None:
     return None
 
 
-def set_framework(read: RunRow, text: str, source: str) -> Framework | None:
+def set_framework(read: RunRow, text: str, source: str, notes: str) -> Framework | None:
     """Set the stack and loss kernel from free text. Return the framework; if unknown, note an assumption."""
     framework = find_framework(text, source)
-    read.settings["stack"] = framework.stack if framework else "hf"
+    stack = framework.stack if framework else "hf"
     kernel = framework.loss_kernel if framework else None
-    if framework is None or kernel == "hf":
-        named = (each for pattern, each in _LOSS_KERNELS if re.search(pattern, text.lower()))
-        kernel = next(named, kernel)
-    read.settings["loss_kernel"] = kernel
+    said = f"{text} | {notes}".lower()
+    if _EAGER.search(said):
+        # PyTorch's own trainers without torch.compile; their loss then holds fp32 logits and their gradients.
+        stack = "torchtune" if stack == "compile" else stack
+        kernel = "fp32std" if kernel == "titan" else kernel
+    elif _COMPILED.search(said) and (framework is None or stack == "torchtune"):
+        stack = "compile"
+    if framework is None or kernel in ("hf", "titan", "fp32std", "chunked"):
+        kernel = next((each for names, each in _LOSS_KERNELS if names.search(said)), kernel)
+    read.settings["stack"], read.settings["loss_kernel"] = stack, kernel
     if framework is None:
         why = f"'{text}' is not known" if text.strip() else "none given"
         read.assumptions.append(("framework", f"{why}, read as the Transformers Trainer: bands doubled"))
         read.extrapolated = True
-    elif framework.stack == "torchtune" and re.search(r"(?<!no )\bcompile", text.lower()):
-        read.settings["stack"] = "compile"
     return framework
