@@ -64,7 +64,7 @@ _LOSS_KERNELS = tuple(
     for names, kernel in (
         (r"chunked[ _]nll|cut[ _]?cross[ _]?entropy|\bcce\b|liger", "liger"),
         (r"fused[ _]?linear[ _]?(?:ce\b|cross)", "liger"),
-        (r"chunked[ _]?(?:cross|ce\b|output|loss)|linear[ _]?(?:cross[ _]?entropy|ce\b)", "chunked"),
+        (r"chunked[ _]?(?:cross|ce(?:loss)?\b|output|loss)|linear[ _]?(?:cross[ _]?entropy|ce\b)", "chunked"),
         (r"te[ _]?parallel[ _]?(?:cross|ce\b)", "fused"),
     )
 )
@@ -104,14 +104,20 @@ def set_framework(read: RunRow, text: str, source: str, notes: str) -> Framework
     stack = framework.stack if framework else "hf"
     kernel = framework.loss_kernel if framework else None
     said = f"{text} | {notes}".lower()
+    is_titan = kernel == "titan"
     if _EAGER.search(said):
-        # PyTorch's own trainers without torch.compile; their loss then holds fp32 logits and their gradients.
+        # torchtitan's loss then holds fp32 logits and their gradients: cross_entropy_loss calls pred.float().
         stack = "torchtune" if stack == "compile" else stack
-        kernel = "fp32std" if kernel == "titan" else kernel
-    elif _COMPILED.search(said) and (framework is None or stack == "torchtune"):
-        stack = "compile"
+        kernel = "fp32std" if is_titan else kernel
+    elif _COMPILED.search(said):
+        stack = "compile" if framework is None or stack == "torchtune" else stack
+    elif is_titan:
+        read.assumptions.append(("stack", "compile, which torchtitan leaves open"))
     if framework is None or kernel in ("hf", "titan", "fp32std", "chunked"):
         kernel = next((each for names, each in _LOSS_KERNELS if names.search(said)), kernel)
+    if is_titan and kernel == "chunked":
+        # torchtitan runs the head, the loss and their backward pass on one chunk after the other.
+        kernel = "liger"
     read.settings["stack"], read.settings["loss_kernel"] = stack, kernel
     if framework is None:
         why = f"'{text}' is not known" if text.strip() else "none given"
