@@ -128,6 +128,12 @@ JOIN main.models AS m USING (model)
 WHERE reason IS NOT NULL
 """
 
+_REPLICAS = """
+SELECT job::INTEGER, gpu_count / (tensor_parallel * pipeline_parallel)
+FROM resolved_settings('estimate_rows')
+WHERE list_contains($jobs, job::INTEGER)
+"""
+
 # A row whose model borrows the shape of a similar known model, or whose framework is unknown, gets the wider
 # of its own band and the band for the weakest evidence.
 _ESTIMATES = """
@@ -263,7 +269,8 @@ class Estimator:
                 continue
             answer["assumptions"] = read.assumptions
             far = read.extrapolated or read.settings["model"] in self.likenesses
-            settings.append({**read.settings, "job": str(number), "carried": far})
+            given = {"job": str(number), "carried": far, "at_once": read.at_once}
+            settings.append({**read.settings, **given})
         self._fill(answers, settings)
         self.assumed = {name for answer in answers for name, _ in answer["assumptions"]}
         for answer in answers:
@@ -333,10 +340,25 @@ class Estimator:
             "DELETE FROM estimate_rows WHERE list_contains($refused, job::INTEGER)",
             {"refused": list(refused)},
         )
+        self._share_sequences(answers, settings)
         estimates = self.connection.execute(_ESTIMATES).fetchall()
         for job, is_far, *values, defaults, speed_is_far, far_memory, far_speed in estimates:
             _assume(answers[job], json.loads(defaults), speed_is_far)
             _write_answer(answers[job], values, (far_memory, far_speed) if is_far else None)
+
+    def _share_sequences(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Assume context parallelism where a global batch has fewer micro-batches than replicas of the model."""
+        at_once = {int(row["job"]): row["at_once"] for row in settings if row["at_once"]}
+        replicas = self.connection.execute(_REPLICAS, {"jobs": list(at_once)}).fetchall()
+        for job, count in replicas:
+            shared = count / at_once[job]
+            if shared > 1 and shared.is_integer():
+                answers[job]["assumptions"].append(
+                    ("context_parallel", f"{shared:g}, as the global batch has fewer sequences than GPUs")
+                )
+                self.connection.execute(
+                    "UPDATE estimate_rows SET context_parallel = ? WHERE job = ?", [shared, str(job)]
+                )
 
 
 Ratios = dict[str, float]

@@ -251,6 +251,9 @@ def read_published(
     return read
 
 
+_STACKS_WITH_CONTEXT_PARALLELISM = ("te", "compile", "hf", "liger")
+
+
 def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: str) -> None:
     settings = read.settings
     sizes = group_sizes(text, notes, str(settings["stack"]))
@@ -272,6 +275,8 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
         raise RunError(f"parallelism '{text}': {gpus:g} GPUs are not a multiple of its {model_parallel:g}")
     data_parallel = sizes.get("dp") or max(1.0, gpus / model_parallel)
     settings["grad_accum"] = batch.steps_on(data_parallel, micro_batch)
+    if settings["stack"] in _STACKS_WITH_CONTEXT_PARALLELISM and not {"cp", "dp"} & set(sizes):
+        read.at_once = batch.at_once(micro_batch)
 
 
 def _offload_of(row: Row, elsewhere: str) -> str | None:

@@ -65,6 +65,8 @@ class RunRow:
     assumptions: list[tuple[str, str]] = field(default_factory=list)
     scaled_to: Size | None = None
     extrapolated: bool = False
+    at_once: float | None = None
+    """The micro-batches that the global batch leaves to all GPUs at a time, if GPUs may have to share them."""
 
 
 def number(row: Row, column: str) -> float | None:

@@ -106,6 +106,31 @@ OF_TRL = {
 }  # fmt: skip
 
 
+def test_more_replicas_than_sequences_share_the_sequences(estimator: Estimator) -> None:
+    def of_nemo(batch: str, gpus: str = "16", **columns: str) -> Row:
+        given = {"grad_accum_or_global_batch": batch, "gpu_count": gpus, "parallelism": ""}
+        return OF_TRL | {"framework": "NeMo", "seq_len": "8192"} | given | columns
+
+    cases: dict[str, tuple[Row, str | None]] = {
+        "fewer sequences than GPUs": (of_nemo("global=8 seqs; GA=1"), "2"),
+        "as many": (of_nemo("global=16 seqs; GA=1"), None),
+        "half of them in each micro-step": (of_nemo("global=16 seqs; GA=2"), "2"),
+        "two in a micro-batch": (of_nemo("global=16 seqs", micro_batch_per_gpu="2"), "2"),
+        "tokens": (of_nemo("65,536 tokens"), "2"),
+        "a number that does not divide the GPUs": (of_nemo("global=9 seqs"), None),
+        "tensor groups of four": (of_nemo("global=2 seqs", model="llama-3-70b"), "2"),
+        "stated sizes": (of_nemo("global=8 seqs", parallelism="TP2"), None),
+        "stated sequence groups": (of_nemo("global=8 seqs", parallelism="TP1 CP1"), None),
+        "a stack without context parallelism": (of_nemo("global=8 seqs", framework="LitGPT"), None),
+    }
+    rows = [row for row, _ in cases.values()]
+    found = estimator.estimate(rows, [*OF_TRL, "grad_accum_or_global_batch", "id"])
+    said = [answer["assumptions"].partition("context_parallel: ")[2].partition(",")[0] for answer in found]
+    assert dict(zip(cases, said, strict=True)) == {name: size or "" for name, (_, size) in cases.items()}
+    shared, own, *_ = found
+    assert float(shared["memory_gib"]) < float(own["memory_gib"])
+
+
 def test_the_published_layout_is_read_by_its_columns(estimator: Estimator) -> None:
     rows: tuple[Row, ...] = (
         OF_TRL, OF_TRL | {"framework": "Homegrown"}, OF_TRL | {"gpu_count": "", "micro_batch": "2"},
