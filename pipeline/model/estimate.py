@@ -347,7 +347,7 @@ class Estimator:
             _write_answer(answers[job], values, (far_memory, far_speed) if is_far else None)
 
     def _share_sequences(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
-        """Assume context parallelism where a global batch has fewer micro-batches than replicas of the model."""
+        """Assume context parallelism where a batch has fewer micro-batches than replicas of the model."""
         at_once = {int(row["job"]): row["at_once"] for row in settings if row["at_once"]}
         replicas = self.connection.execute(_REPLICAS, {"jobs": list(at_once)}).fetchall()
         for job, count in replicas:

@@ -66,7 +66,7 @@ class RunRow:
     scaled_to: Size | None = None
     extrapolated: bool = False
     at_once: float | None = None
-    """The micro-batches that the global batch leaves to all GPUs at a time, if GPUs may have to share them."""
+    """The micro-batches on which all GPUs work at a time, if GPUs may have to share them."""
 
 
 def number(row: Row, column: str) -> float | None:
