@@ -21,6 +21,8 @@ class Framework(BaseModel):
     pattern: re.Pattern[str]
     """The pattern that identifies the framework in (lower-case) text."""
     stack: str = Field(min_length=1)
+    mixture_stack: str | None = None
+    """The stack of mixtures of experts, where the framework has its own code for them."""
     source: str = Field(min_length=1)
     """The place where the defaults are documented."""
     loss_kernel: str | None = None
@@ -29,6 +31,8 @@ class Framework(BaseModel):
     lora_dropout: float | None = Field(None, ge=0, lt=1)
     full_precision: Literal["bf16", "amp", "deepspeed_bf16"] = "bf16"
     """The precision policy for training all weights in 16 bits."""
+    sharding: Literal["fsdp"] | None = None
+    """How weights are spread over GPUs; None means as usual for the stack and method."""
     kbit_upcast: float | None = None
     casts_back: bool = False
     """True if, under bf16, a 4-bit model's embeddings and head are cast back to bf16 after preparation."""
@@ -98,12 +102,14 @@ def find_framework(text: str, source: str = "") -> Framework | None:
     return None
 
 
-def set_framework(read: RunRow, text: str, source: str, notes: str) -> Framework | None:
+def set_framework(read: RunRow, text: str, source: str, notes: str, is_mixture: bool) -> Framework | None:
     """Set the stack and loss kernel from free text. Return the framework; if unknown, note an assumption."""
     framework = find_framework(text, source)
     stack = framework.stack if framework else "hf"
     kernel = framework.loss_kernel if framework else None
     said = f"{text} | {notes}".lower()
+    if framework and framework.mixture_stack and is_mixture:
+        stack, kernel = framework.mixture_stack, None
     is_titan = kernel == "titan"
     if _EAGER.search(said):
         # torchtitan's loss then holds fp32 logits and their gradients: cross_entropy_loss calls pred.float().

@@ -236,14 +236,15 @@ def read_published(
     settings["node_count"] = number(row, "nodes")
     settings["seq_len"] = _length(row, read)
     settings["micro_batch"] = number(row, "micro_batch_per_gpu")
-    framework = set_framework(read, named, source, notes)
+    is_mixture = known[str(settings["model"])].experts > 1
+    framework = set_framework(read, named, source, notes, is_mixture)
     # Within one rack of GB200 or GB300, NVLink connects the nodes, so the network named in a row is unused.
     if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and gpus <= 72):
         settings["node_network_gbps"] = network_gbps(f"{row.get('interconnect') or ''} | {notes}")
     _precision(row.get("precision") or "", method, framework, settings)
     settings["optimizer"] = _optimizer(row.get("optimizer") or "")
     settings["memory_metric"] = _memory_metric(row.get("memory_kind") or "")
-    _read_parallelism(row, read, text, notes.lower(), named)
+    _read_parallelism(row, read, text, notes.lower(), framework)
     if method in ADAPTER_METHODS:
         _read_adapters(row, read, bits, framework)
     _read_deepspeed(read)
@@ -254,8 +255,9 @@ def read_published(
 _STACKS_WITH_CONTEXT_PARALLELISM = ("te", "compile", "hf", "liger")
 
 
-def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: str) -> None:
+def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: Framework | None) -> None:
     settings = read.settings
+    named = row.get("framework") or ""
     sizes = group_sizes(text, notes, str(settings["stack"]))
     gpus = float(settings["gpu_count"] or 1)
     settings["tensor_parallel"], settings["pipeline_parallel"] = sizes.get("tp", 1.0), sizes.get("pp", 1.0)
@@ -265,11 +267,14 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
     if not sizes and batch.micro_steps and batch.at_once(micro_batch) == gpus:
         # Each GPU has its own sequences.
         sizes = {"tp": 1.0}
-    if "tp" not in sizes and settings["stack"] == "te" and gpus > 1 and "fsdp" not in text:
+    settings["sharding"] = sharding_of(text, named, gpus, number(row, "nodes"))
+    if settings["sharding"] is None and framework and gpus > 1:
+        settings["sharding"] = framework.sharding
+    shards = settings["sharding"] in ("fsdp", "zero3")
+    if "tp" not in sizes and settings["stack"] == "te" and gpus > 1 and not shards:
         settings["tensor_parallel"] = settings["pipeline_parallel"] = None
         read.assumptions.append(("tensor_parallel", "the least with which the weights fit"))
-    settings["sharding"] = sharding_of(text, framework, gpus, number(row, "nodes"))
-    settings["offload"] = _offload_of(row, f"{framework} | {notes}".lower())
+    settings["offload"] = _offload_of(row, f"{named} | {notes}".lower())
     model_parallel = sizes.get("tp", 1.0) * sizes.get("pp", 1.0) * sizes.get("cp", 1.0)
     if gpus % model_parallel:
         raise RunError(f"parallelism '{text}': {gpus:g} GPUs are not a multiple of its {model_parallel:g}")
