@@ -34,6 +34,8 @@ class Framework(BaseModel):
     sharding: Literal["fsdp"] | None = None
     """How weights are spread over GPUs; None means as usual for the stack and method."""
     kbit_upcast: float | None = None
+    unprepared_since: str | None = Field(None, pattern=r"^\d{4}-\d{2}$")
+    """The month from which norms, embeddings, head and adapters of 4-bit models are in 16 bits."""
     casts_back: bool = False
     """True if, under bf16, a 4-bit model's embeddings and head are cast back to bf16 after preparation."""
     quantization: Literal["nf4", "nf4dq"] = "nf4"
@@ -72,6 +74,8 @@ _LOSS_KERNELS = tuple(
         (r"te[ _]?parallel[ _]?(?:cross|ce\b)", "fused"),
     )
 )
+# Liger's kernels for norms, MLPs and rotary embeddings, and not only its loss.
+_LIGER_KERNELS = re.compile(rf"{NOT}\b(?:(?:use|enable)_)?liger(?!_fused_linear)(?!\w*{_OFF})")
 _EAGER = re.compile(
     rf"\b(?:no|not|without|w/o) (?:torch[._ ]?)?compiled?\b|\buncompiled\b|compile\w*{_OFF}|\beager\b(?! att)"
 )
@@ -110,6 +114,8 @@ def set_framework(read: RunRow, text: str, source: str, notes: str, is_mixture: 
     said = f"{text} | {notes}".lower()
     if framework and framework.mixture_stack and is_mixture:
         stack, kernel = framework.mixture_stack, None
+    if stack == "hf" and _LIGER_KERNELS.search(said):
+        stack = "liger"
     is_titan = kernel == "titan"
     if _EAGER.search(said):
         # torchtitan's loss then holds fp32 logits and their gradients: cross_entropy_loss calls pred.float().

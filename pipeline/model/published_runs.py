@@ -311,8 +311,14 @@ def _read_adapters(row: Row, read: RunRow, bits: str, framework: Framework | Non
     if re.search(r"(nv|mx)fp4", notes):
         raise RunError("frozen weights in NVFP4 or MXFP4 are not estimated")
     settings["kbit_upcast"] = framework.kbit_upcast if framework else None
-    if framework and framework.casts_back and settings["training_precision"] == "bf16":
-        settings["kbit_upcast"] = 0.0
+    if framework and framework.stack == "hf" and settings["kbit_upcast"] is None:
+        # Liger's kernels change nothing of how the Trainer prepares a model of 4 or 8 bits.
+        settings["kbit_upcast"] = 1.0 if settings["stack"] == "liger" else None
+        date = (row.get("date") or "").strip()
+        if framework.unprepared_since and date >= framework.unprepared_since:
+            settings["kbit_upcast"], settings["adapter_bytes"] = 0.0, 2.0
+        elif framework.casts_back and settings["training_precision"] == "bf16" and bits != "8":
+            settings["kbit_upcast"] = 0.0
     if bits == "8":
         settings["quantization"] = "int8"
     elif re.search(r"gptq|\bint checkpoint", notes):
@@ -329,7 +335,7 @@ def _read_deepspeed(read: RunRow) -> None:
     See deepspeed/runtime/engine.py, _configure_distributed_model.
     """
     settings = read.settings
-    if settings["stack"] != "hf" or settings["sharding"] not in ("zero2", "zero3"):
+    if settings["stack"] not in ("hf", "liger") or settings["sharding"] not in ("zero2", "zero3"):
         return
     if settings["method"] == "full" and settings["training_precision"] == "bf16":
         settings["training_precision"] = "deepspeed_bf16"
