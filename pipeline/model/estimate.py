@@ -74,7 +74,7 @@ SELECT
     model, params_total::DOUBLE, experts, params_active::DOUBLE, experts_active,
     (layers - coalesce(dense_layers, 0))::DOUBLE * hidden * intermediate * (2 + gated_mlp), hf_id,
     cross_attention_layers IS NULL, coalesce(linear_attention_layers, 0) > 0,
-    gated_mlp = 1 AND kv_latent IS NULL AND sliding_window IS NULL AND extra_embedding_params IS NULL
+    gated_mlp = 1 AND kv_latent IS NULL AND sliding_window IS NULL AND extra_embedding_params IS NULL, vocab
 FROM main.models
 """
 
@@ -90,7 +90,9 @@ _SHAPE = """
 WITH _likeness AS (
     SELECT
         *,
-        least(params_total - params_linear, 0.5 * $active) AS embeddings,
+        least(
+            params_total - params_linear + ($vocab - vocab) * hidden * (2 - tied_embeddings), 0.5 * $active
+        ) AS embeddings,
         greatest(1, round(
             layers * ($active - embeddings) / (params_active - (params_total - params_linear))
         )) AS depth,
@@ -102,7 +104,7 @@ INSERT INTO main.models BY NAME
 SELECT * EXCLUDE (embeddings, depth, ratio) REPLACE (
     $name AS model, $name AS title,
     $total AS params_total, $total - embeddings AS params_linear, $active AS params_active,
-    depth AS layers,
+    depth AS layers, $vocab AS vocab,
     CASE
         WHEN experts > 1 THEN greatest(
             experts_active + 1, round(experts * ($total - embeddings) / (params_linear * ratio))
@@ -298,10 +300,11 @@ class Estimator:
         if read.scaled_to is None:
             return
         size = read.scaled_to
-        like = read.settings["model"]
-        name = f"{like} scaled to {size.params_b:g}B ({size.active_b:g}B active)"
+        like = str(read.settings["model"])
+        vocab = read.vocab or self.models[like].vocab
+        name = f"{like} scaled to {size.params_b:g}B ({size.active_b:g}B active, {vocab} tokens)"
         if name not in self.likenesses:
-            numbers = {"total": size.params_b * 1e9, "active": size.active_b * 1e9}
+            numbers = {"total": size.params_b * 1e9, "active": size.active_b * 1e9, "vocab": vocab}
             self.connection.execute(_SHAPE, {"name": name, "like": like, **numbers})
             self.likenesses.add(name)
         read.settings["model"] = name

@@ -23,7 +23,10 @@ SAME: tuple[tuple[Row, Row], ...] = (
     ({"gpu_count": "8", "pipeline_parallel": "8"},) * 2,
 )  # fmt: skip
 WIDER = {"method": "qlora", "micro_batch": "8"}
-OTHERS: dict[str, Row] = {"known": WIDER, "likeness": WIDER | {"model": "NoSuch-8.03b"}, "usual": {}}
+OTHERS: dict[str, Row] = {
+    "known": WIDER, "likeness": WIDER | {"model": "NoSuch-8.03b"}, "usual": {},
+    "of no family": WIDER | {"model": "NoSuch-67b"}, "of a family": WIDER | {"model": "deepseek-67b"},
+}  # fmt: skip
 Answered = Callable[..., Row]
 
 
@@ -97,6 +100,16 @@ def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(
         # The wider of its own band and that far from any run, both at least a known model's.
         ends = zip(band(dense, figure), band(known, figure), (-math.log(low), math.log(high)), strict=True)
         assert all(wide >= 2 * max(near, 0.99 * at) - 1e-3 for wide, near, at in ends)
+
+
+def test_a_larger_vocabulary_of_the_family_needs_more_memory(answered: Answered) -> None:
+    without, with_family = answered(**OTHERS["of no family"]), answered(**OTHERS["of a family"])
+    assert "shaped like llama-65b" in without["assumptions"]
+    assert "width and heads as there, vocabulary, too)" in without["assumptions"]
+    assert "width and heads as there, the vocabulary of deepseek-" in with_family["assumptions"]
+    # At least fp32 logits for 129,280 tokens instead of 32,000, in 8 sequences of 2,048.
+    more_gib = float(with_family["memory_gib"]) - float(without["memory_gib"])
+    assert more_gib > 8 * 2048 * (129_280 - 32_000) * 4 / 2**30
 
 
 OF_TRL = {
