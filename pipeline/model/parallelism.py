@@ -28,7 +28,7 @@ def _sizes_of(short: str, long: str) -> str:
 # Ulysses and ring attention split the sequence, as context parallelism does. Virtual pipeline stages (VP,
 # VPP) and sequence parallelism (SP) without a size split nothing that is counted here.
 _SEQUENCE_SIZES = r"(?:ulysses|ring[ _-]attention)(?:[ _-](?:sp|size|degree))*[ =:-]*(\d+)"
-_PARALLEL_SIZES = {
+PARALLEL_SIZES = {
     "tp": _sizes_of("tp", "tensor"),
     "pp": _sizes_of("pp", "pipeline"),
     "cp": f"{_sizes_of('cp', 'context')}|{_SEQUENCE_SIZES}",
@@ -37,7 +37,7 @@ _PARALLEL_SIZES = {
     "ep": _sizes_of("ep", "expert"),
 }
 _NEEDS_SIZE = {"tp": "tensor", "pp": "pipeline", "ep": "expert"}
-_SIZES_IN_NOTES = {
+SIZES_IN_NOTES = {
     "cp": rf"context[ _-]parallel(?:ism)?[ =:]*(\d+)|{_SEQUENCE_SIZES}",
     "sp": r"sequence[ _-]parallel(?:ism)?(?:[ _-](?:size|degree))?[ =:]*(\d+)",
 }
@@ -50,10 +50,10 @@ def group_sizes(text: str, notes: str, stack: str) -> dict[str, float]:
     """
     config = re.search(r"config (\S+)", notes)
     found: dict[str, float] = {}
-    for key, pattern in _PARALLEL_SIZES.items():
+    for key, pattern in PARALLEL_SIZES.items():
         match = re.search(pattern, text)
-        if match is None and key in _SIZES_IN_NOTES:
-            match = re.search(_SIZES_IN_NOTES[key], notes)
+        if match is None and key in SIZES_IN_NOTES:
+            match = re.search(SIZES_IN_NOTES[key], notes)
         if match is None and config is not None:
             match = re.search(rf"{key}(\d+)", config.group(1))
         if match:

@@ -12,6 +12,7 @@ from pipeline.model.frameworks import NOT, Framework, reject_other_methods, set_
 from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.parallelism import group_sizes, meant, network_gbps, read_batch, sharding_of
 from pipeline.model.run_settings import Row, RunRow, Settings, number, set_model
+from pipeline.model.unread_words import unread_words
 
 _MARKS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
 PUBLISHED_COLUMNS = {
@@ -249,6 +250,9 @@ def read_published(
         _read_adapters(row, read, bits, framework)
     _read_deepspeed(read)
     _read_switches(row, read, framework)
+    for column, words in unread_words(row):
+        read.assumptions.append((column, f"'{words}' is not understood: bands doubled"))
+        read.extrapolated = True
     return read
 
 
