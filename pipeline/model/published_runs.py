@@ -122,6 +122,14 @@ def _optimizer(text: str) -> str | None:
     raise RunError(f"optimizer '{text}': the size of its state is not known (AdamW and its 8-bit forms are)")
 
 
+_OPTIMIZER_IN_NOTES = re.compile(rf"{NOT}\bpaged[ _-]?adamw?(?:[ _-]?(?:8|32)[ -]?bit)?\b")
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found[0] if found else ""
+
+
 def _policy(text: str, method: str, framework: Framework | None) -> str:
     """Return the precision policy that a row states, or else the policy of its framework and method."""
     if text.startswith("fp32"):
@@ -243,7 +251,7 @@ def read_published(
     if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and gpus <= 72):
         settings["node_network_gbps"] = network_gbps(f"{row.get('interconnect') or ''} | {notes}")
     _precision(row.get("precision") or "", method, framework, settings)
-    settings["optimizer"] = _optimizer(row.get("optimizer") or "")
+    settings["optimizer"] = _optimizer(row.get("optimizer") or _first(_OPTIMIZER_IN_NOTES, notes.lower()))
     settings["memory_metric"] = _memory_metric(row.get("memory_kind") or "")
     _read_parallelism(row, read, text, notes.lower(), framework)
     if method in ADAPTER_METHODS:
@@ -256,6 +264,7 @@ def read_published(
     return read
 
 
+_SHARDING_IN_NOTES = re.compile(rf"{NOT}\b(?:zero[ -]?[123]|fsdp2?|ddp)\b")
 _STACKS_WITH_CONTEXT_PARALLELISM = ("te", "compile", "hf", "liger")
 
 
@@ -271,7 +280,8 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
     if not sizes and batch.micro_steps and batch.at_once(micro_batch) == gpus:
         # Each GPU has its own sequences.
         sizes = {"tp": 1.0}
-    settings["sharding"] = sharding_of(text, named, gpus, number(row, "nodes"))
+    said = text or _first(_SHARDING_IN_NOTES, notes)
+    settings["sharding"] = sharding_of(said, named, gpus, number(row, "nodes"))
     if settings["sharding"] is None and framework and gpus > 1:
         settings["sharding"] = framework.sharding
     shards = settings["sharding"] in ("fsdp", "zero3")

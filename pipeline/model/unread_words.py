@@ -17,13 +17,14 @@ _SILENT = {
         data parallel parallelism model sequence ring attention ulysses optimizer distributed cpu offload
         offloaded offloading activation activations gpu gpus card cards node nodes single multi per over all
         across the of on in a and with without no not none unknown stated see note as above n epn vp vpp
-        virtual stages interleaved te cuda graphs router preprocess hybridep deepep prefetch pytorch torch native only
+        virtual stages interleaved te cuda graphs router preprocess hybridep deepep prefetch pytorch torch
+        native only
         """,
     "precision": """
         amp auto autocast mixed pure true weights weight master masters params parameters adapters gradients
         grads states optimizer compute training base frozen quantized bnb bitsandbytes gptq double quant
-        scaling current delayed block blockwise rowwise tensorwise hybrid te transformer engine all-gather t4 and or
-        with in on for of the n not stated unknown checkpoint float
+        scaling current delayed block blockwise rowwise tensorwise hybrid te transformer engine all-gather t4
+        and or with in on for of the n not stated unknown checkpoint float
         """,
 }
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
