@@ -125,7 +125,7 @@ def set_framework(read: RunRow, text: str, source: str, notes: str, is_mixture: 
         stack = "compile" if framework is None or stack == "torchtune" else stack
     elif is_titan:
         read.assumptions.append(("stack", "compile, which torchtitan leaves open"))
-    if framework is None or kernel in ("hf", "titan", "fp32std", "chunked"):
+    if kernel != "litgpt":
         kernel = next((each for names, each in _LOSS_KERNELS if names.search(said)), kernel)
     if is_titan and kernel == "chunked":
         # torchtitan runs the head, the loss and their backward pass on one chunk after the other.

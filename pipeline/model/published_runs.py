@@ -130,13 +130,19 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
     return found[0] if found else ""
 
 
-def _policy(text: str, method: str, framework: Framework | None) -> str:
+# Under FSDP, accelerate holds them in fp32 all the same.
+_WEIGHTS_IN_BF16 = r"\bweights (?:in )?b(?:f|float)16|\bb(?:f|float)16 (?:master )?weights"
+
+
+def _policy(text: str, method: str, framework: Framework | None, is_fsdp: bool) -> str:
     """Return the precision policy that a row states, or else the policy of its framework and method."""
     if text.startswith("fp32"):
         return "fp32"
     if re.search(r"fp16|float16", text) and "bf16" not in text and "bfloat16" not in text:
         return "fp16"
     if method in ADAPTER_METHODS or re.search(r"pure|-true", text):
+        return "bf16"
+    if re.search(_WEIGHTS_IN_BF16, text) and "fp32" not in text and not is_fsdp:
         return "bf16"
     if method == "pretrain" or re.search(r"autocast|mixed", text):
         return "amp"
@@ -173,13 +179,14 @@ def _method_and_bits(row: Row) -> tuple[str, str]:
     return method, bits
 
 
-def _precision(text: str, method: str, framework: Framework | None, settings: Settings) -> None:
-    lowered = text.lower()
+def _precision(row: Row, method: str, framework: Framework | None, settings: Settings) -> None:
+    text = row.get("precision") or ""
+    lowered, is_fsdp = text.lower(), "fsdp" in (row.get("parallelism") or "").lower()
     if re.search(_NOT_FROZEN if method == "qlora" else _QUANTIZED, lowered):
         raise RunError(f"precision '{text}': quantized weights are method qlora with column quant_bits")
     if "tf32" in lowered:
         raise RunError(f"precision '{text}': products in TF32 are not estimated")
-    settings["training_precision"] = _policy(lowered, method, framework)
+    settings["training_precision"] = _policy(lowered, method, framework, is_fsdp)
     if method in ADAPTER_METHODS and re.search(r"autocast|mixed", lowered):
         settings["autocast"] = 1.0
     if "fp8" in lowered:
@@ -250,7 +257,7 @@ def read_published(
     # Within one rack of GB200 or GB300, NVLink connects the nodes, so the network named in a row is unused.
     if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and gpus <= 72):
         settings["node_network_gbps"] = network_gbps(f"{row.get('interconnect') or ''} | {notes}")
-    _precision(row.get("precision") or "", method, framework, settings)
+    _precision(row, method, framework, settings)
     settings["optimizer"] = _optimizer(row.get("optimizer") or _first(_OPTIMIZER_IN_NOTES, notes.lower()))
     settings["memory_metric"] = _memory_metric(row.get("memory_kind") or "")
     _read_parallelism(row, read, text, notes.lower(), framework)
