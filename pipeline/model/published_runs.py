@@ -179,6 +179,14 @@ def _method_and_bits(row: Row) -> tuple[str, str]:
     return method, bits
 
 
+def _freezes_fp8(row: Row, settings: Settings) -> bool:
+    """True if frozen weights are held in fp8: those of MLPerf's entries are (fp8_params follows FP8 in
+    mlcommons/training_results_v4.0: NVIDIA/benchmarks/llama2_70b_lora), other engines' are on request."""
+    said = " | ".join(row.get(column) or "" for column in ("precision", "framework", "notes")).lower()
+    of_mlperf = (row.get("source") or "").lower().startswith("mlperf") and settings["stack"] == "te"
+    return of_mlperf or bool(re.search(rf"{NOT}\bfp8[ _](?:frozen |base )?(?:param|weight)s?", said))
+
+
 def _precision(row: Row, method: str, framework: Framework | None, settings: Settings) -> None:
     text = row.get("precision") or ""
     lowered, is_fsdp = text.lower(), "fsdp" in (row.get("parallelism") or "").lower()
@@ -195,6 +203,8 @@ def _precision(row: Row, method: str, framework: Framework | None, settings: Set
         settings["fp8"] = 2.0
     if "fp32" in lowered:
         settings["weight_bytes"] = 4.0
+    if settings.get("fp8") == 1.0 and method == "lora" and _freezes_fp8(row, settings):
+        settings["weight_bytes"] = 1.0
 
 
 _ABOUT = re.compile(r"^(?:~|≈|about|approx(?:imately|\.)?|ca\.?|circa) *(?=\d)")
