@@ -311,6 +311,10 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
         raise RunError(f"parallelism '{text}': {gpus:g} GPUs are not a multiple of its {model_parallel:g}")
     data_parallel = sizes.get("dp") or max(1.0, gpus / model_parallel)
     settings["grad_accum"] = batch.steps_on(data_parallel, micro_batch)
+    if settings["grad_accum"] is None and (stages := sizes.get("pp", 1.0)) > 1:
+        # With four micro-batches for each stage, few wait (Huang et al. 2019, GPipe, section 2.3).
+        settings["grad_accum"] = 4.0 * stages
+        read.assumptions.append(("grad_accum", f"{4 * stages:g}, four for each pipeline stage"))
     if settings["stack"] in _STACKS_WITH_CONTEXT_PARALLELISM and not {"cp", "dp"} & set(sizes):
         read.at_once = batch.at_once(micro_batch)
 
