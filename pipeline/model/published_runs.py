@@ -11,7 +11,7 @@ from pipeline.contracts.training import ADAPTER_METHODS, METHODS
 from pipeline.model.frameworks import NOT, Framework, reject_other_methods, set_framework
 from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.parallelism import group_sizes, meant, network_gbps, read_batch, sharding_of
-from pipeline.model.run_settings import Row, RunRow, Settings, number, set_model
+from pipeline.model.run_settings import SETTINGS, Row, RunRow, Settings, number, set_model
 from pipeline.model.unread_words import unread_words
 
 _MARKS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
@@ -256,6 +256,8 @@ def read_published(
     method, bits = _method_and_bits(row)
     read = RunRow({"run_id": row.get("id"), "method": method})
     settings = read.settings
+    if "software_date" in SETTINGS and (month := _month_of(row)):
+        settings["software_date"] = f"{month}-01"
     set_model(read, row.get("model") or "", row, known)
     settings["gpu"] = gpu_of(row.get("gpu") or "", read)
     settings["gpu_count"] = gpus = _gpu_count(row, read)
@@ -332,6 +334,16 @@ def _offload_of(row: Row, elsewhere: str) -> str | None:
     return "+".join(name for name, found in (("cpu", weights), ("act", acts)) if found) or None
 
 
+def _month_of(row: Row) -> str | None:
+    """Return the month of a row's date as YYYY-MM, July if only the year is known; None if it has no date."""
+    date = (row.get("date") or "").strip()
+    if release := re.match(r"(\d\d)\.(0\d|1[0-2])(?!\d)", date):
+        # NVIDIA's containers are named after the month.
+        return f"20{release[1]}-{release[2]}"
+    found = re.match(r"(20\d\d)(?:-(0\d|1[0-2]))?(?!\d)", date)
+    return f"{found[1]}-{found[2] or '07'}" if found else None
+
+
 def _read_adapters(row: Row, read: RunRow, bits: str, framework: Framework | None) -> None:
     settings = read.settings
     settings["lora_rank"] = number(row, "lora_rank")
@@ -349,8 +361,8 @@ def _read_adapters(row: Row, read: RunRow, bits: str, framework: Framework | Non
     if framework and framework.stack == "hf" and settings["kbit_upcast"] is None:
         # Liger's kernels change nothing of how the Trainer prepares a model of 4 or 8 bits.
         settings["kbit_upcast"] = 1.0 if settings["stack"] == "liger" else None
-        date = (row.get("date") or "").strip()
-        if framework.unprepared_since and date >= framework.unprepared_since:
+        month = _month_of(row)
+        if framework.unprepared_since and month and month >= framework.unprepared_since:
             settings["kbit_upcast"], settings["adapter_bytes"] = 0.0, 2.0
         elif framework.casts_back and settings["training_precision"] == "bf16" and bits != "8":
             settings["kbit_upcast"] = 0.0
