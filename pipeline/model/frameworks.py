@@ -68,8 +68,8 @@ _OFF = r"\W{0,2}(?:false|off|no)\b"
 _LOSS_KERNELS = tuple(
     (re.compile(rf"{NOT}(?:{names})(?!\w*{_OFF})"), kernel)
     for names, kernel in (
-        (r"chunked[ _]nll|cut[ _]?cross[ _]?entropy|\bcce\b|liger", "liger"),
-        (r"fused[ _]?linear[ _]?(?:ce\b|cross)", "liger"),
+        (r"chunked[ _-]nll|cut[ _-]?cross[ _-]?entropy|\bcce\b|liger", "liger"),
+        (r"fused[ _-]?linear[ _-]?(?:ce\b|cross)", "liger"),
         (r"chunked[ _]?(?:cross|ce(?:loss)?\b|output|loss)|linear[ _]?(?:cross[ _]?entropy|ce\b)", "chunked"),
         (r"te[ _]?parallel[ _]?(?:cross|ce\b)", "fused"),
     )

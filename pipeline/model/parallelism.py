@@ -16,12 +16,16 @@ def meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
     return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
 
 
+_SIZE = r"(?:[ _-]\(?(?:size|degree))"
+
+
 def _sizes_of(short: str, long: str) -> str:
     """Return the pattern of a group's size, as in ``tp4``, ``tensor parallel 4`` or ``4-way tensor ...``."""
     named = rf"{long}[ _-](?:model[ _-])?parallel(?:ism)?"
     return (
-        rf"(?<![a-z]){short}[ =:-]?(\d+)|{named}(?:[ _-](?:size|degree))?(?: of)?[ =:]*(\d+)"
-        rf"|(\d+)-way {named}"
+        rf"(?:(?<![a-z])|(?<=\dx)){short}(?:{_SIZE}[ =:]*|[ =:-]?)(\d+)"
+        rf"|{named}{_SIZE}?(?: of| over)?[ =:]*(\d+)"
+        rf"|(\d+)-way (?:{named}|{short}\b)"
     )
 
 
@@ -33,7 +37,7 @@ PARALLEL_SIZES = {
     "pp": _sizes_of("pp", "pipeline"),
     "cp": f"{_sizes_of('cp', 'context')}|{_SEQUENCE_SIZES}",
     "sp": _sizes_of("sp", "sequence"),
-    "dp": r"(?<![a-z])dp[ =-]?(\d+)",
+    "dp": _sizes_of("dp", "(?<!sharded[ _-])data"),
     "ep": _sizes_of("ep", "expert"),
 }
 _NEEDS_SIZE = {"tp": "tensor", "pp": "pipeline", "ep": "expert"}
@@ -72,7 +76,7 @@ def group_sizes(text: str, notes: str, stack: str) -> dict[str, float]:
 
 _SHARDINGS = (
     (r"zero-?3|zero.*fsdp|fsdp.*zero", "zero3"),
-    (r"fsdp", "fsdp"),
+    (r"fsdp|full(?:y)?[ _-]shard(?:ed)?", "fsdp"),
     (r"zero-?2", "zero2"),
     (r"zero-?1|\bddp\b", "ddp"),
     (r"single(?![ -]node)", "none"),
@@ -116,13 +120,14 @@ def network_gbps(text: str) -> float | None:
 
 
 _MICRO_STEPS = re.compile(r"\b(?:ga|grad(?:ient)?[ _-]acc(?:um(?:ulation)?)?(?:[ _-]steps)?)[ =:]*(\d+)")
-_AMOUNT = r"(\d[\d,]*(?:\.\d+)?) ?([km])?"
+_AMOUNT = r"(?<![\d.,*^])(\d[\d,]*(?:\.\d+)?) ?([km])?"
 _TOKENS = re.compile(
-    rf"{_AMOUNT}[ _-]?tokens"
+    rf"{_AMOUNT}[ _-]?tokens(?! ?(?:/|per|on each) ?(?:gpu|card|device|rank))"
     rf"|(?:batch[ _-](?:size[ _-]in[ _-])?tokens|tokens[ _-]per[ _-](?:step|batch))[ =:]*{_AMOUNT}"
 )
 _SEQUENCES = re.compile(
-    r"\b(?:global(?:[ _-]batch)?(?:[ _-]size)?|gbs)[ =:]*(\d+)(?![.,]?\d|[\d.,]* ?[km]?[ _-]?tokens)"
+    r"\b(?:global(?:[ _-]batch)?(?:[ _-]size)?|gbs)[ =:]*(\d[\d,]*)(?!\.?\d|[\d.,]* ?[km]?[ _-]?tokens)"
+    r"|(?<![\d.,*^])(\d[\d,]*) (?:seqs?|sequences)\b"
 )
 _TIMES = {"": 1.0, "k": 1e3, "m": 1e6}
 
@@ -152,7 +157,7 @@ def read_batch(text: str, seq_len: float | None) -> Batch:
     """Read text such as ``GA=4``, ``global=64 seqs``, ``gbs 64`` or ``0.5M tokens``."""
     lowered = text.lower()
     steps, total, tokens = (pattern.search(lowered) for pattern in (_MICRO_STEPS, _SEQUENCES, _TOKENS))
-    sequences = float(total[1]) if total else None
+    sequences = float((total[1] or total[2]).replace(",", "")) if total else None
     if sequences is None and tokens and seq_len:
         amount, unit = tokens.groups()[:2] if tokens[1] else tokens.groups()[2:]
         sequences = float(amount.replace(",", "")) * _TIMES[unit or ""] / seq_len
