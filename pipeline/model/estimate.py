@@ -65,6 +65,9 @@ _PART_OF_A_CARD = re.compile(
     r"|time-?slic|\d\s*%",
     re.IGNORECASE,
 )
+_UNSTATED = re.compile(
+    r",? *(?:\bform[ -]factor )?(?:unspecified|not stated|not given|unknown)\b", re.IGNORECASE
+)
 _WATTS = re.compile(r"(?<![\w.])(\d{2,4})\s*w(?:atts?)?\b", re.IGNORECASE)
 _CAPPED = re.compile(r"\b(power|capp?ed|cap|limit\w*|undervolt\w*|throttl\w*|underclock\w*)\b", re.IGNORECASE)
 
@@ -204,7 +207,7 @@ class Estimator:
         """Return the catalogue's id for a GPU given by id or in free text. Raises RunError if no GPU fits."""
         if label in self.gpus:
             return label
-        identity = identify(_CAPPED.sub("", label))
+        identity = identify(_UNSTATED.sub("", _CAPPED.sub("", label)))
         found = identity.gpu_id
         if identity.gpu_fraction is not None or _PART_OF_A_CARD.search(label):
             raise RunError(f"gpu '{label}' is a part of a card: only whole cards are estimated")
