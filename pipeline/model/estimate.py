@@ -65,6 +65,9 @@ _PART_OF_A_CARD = re.compile(
     r"|time-?slic|\d\s*%",
     re.IGNORECASE,
 )
+_UNSTATED = re.compile(
+    r",? *(?:\bform[ -]factor )?(?:unspecified|not stated|not given|unknown)\b", re.IGNORECASE
+)
 _WATTS = re.compile(r"(?<![\w.])(\d{2,4})\s*w(?:atts?)?\b", re.IGNORECASE)
 _CAPPED = re.compile(r"\b(power|capp?ed|cap|limit\w*|undervolt\w*|throttl\w*|underclock\w*)\b", re.IGNORECASE)
 
@@ -74,7 +77,7 @@ SELECT
     model, params_total::DOUBLE, experts, params_active::DOUBLE, experts_active,
     (layers - coalesce(dense_layers, 0))::DOUBLE * hidden * intermediate * (2 + gated_mlp), hf_id,
     cross_attention_layers IS NULL, coalesce(linear_attention_layers, 0) > 0,
-    gated_mlp = 1 AND kv_latent IS NULL AND sliding_window IS NULL AND extra_embedding_params IS NULL
+    gated_mlp = 1 AND kv_latent IS NULL AND sliding_window IS NULL AND extra_embedding_params IS NULL, vocab
 FROM main.models
 """
 
@@ -90,7 +93,9 @@ _SHAPE = """
 WITH _likeness AS (
     SELECT
         *,
-        least(params_total - params_linear, 0.5 * $active) AS embeddings,
+        least(
+            params_total - params_linear + ($vocab - vocab) * hidden * (2 - tied_embeddings), 0.5 * $active
+        ) AS embeddings,
         greatest(1, round(
             layers * ($active - embeddings) / (params_active - (params_total - params_linear))
         )) AS depth,
@@ -102,7 +107,7 @@ INSERT INTO main.models BY NAME
 SELECT * EXCLUDE (embeddings, depth, ratio) REPLACE (
     $name AS model, $name AS title,
     $total AS params_total, $total - embeddings AS params_linear, $active AS params_active,
-    depth AS layers,
+    depth AS layers, $vocab AS vocab,
     CASE
         WHEN experts > 1 THEN greatest(
             experts_active + 1, round(experts * ($total - embeddings) / (params_linear * ratio))
@@ -126,6 +131,12 @@ SELECT
 FROM assumed_settings('estimate_rows') AS s
 JOIN main.models AS m USING (model)
 WHERE reason IS NOT NULL
+"""
+
+_REPLICAS = """
+SELECT job::INTEGER, gpu_count / (tensor_parallel * pipeline_parallel)
+FROM resolved_settings('estimate_rows')
+WHERE list_contains($jobs, job::INTEGER)
 """
 
 # A row whose model borrows the shape of a similar known model, or whose framework is unknown, gets the wider
@@ -196,7 +207,7 @@ class Estimator:
         """Return the catalogue's id for a GPU given by id or in free text. Raises RunError if no GPU fits."""
         if label in self.gpus:
             return label
-        identity = identify(_CAPPED.sub("", label))
+        identity = identify(_UNSTATED.sub("", _CAPPED.sub("", label)))
         found = identity.gpu_id
         if identity.gpu_fraction is not None or _PART_OF_A_CARD.search(label):
             raise RunError(f"gpu '{label}' is a part of a card: only whole cards are estimated")
@@ -263,7 +274,8 @@ class Estimator:
                 continue
             answer["assumptions"] = read.assumptions
             far = read.extrapolated or read.settings["model"] in self.likenesses
-            settings.append({**read.settings, "job": str(number), "carried": far})
+            given = {"job": str(number), "carried": far, "at_once": read.at_once}
+            settings.append({**read.settings, **given})
         self._fill(answers, settings)
         self.assumed = {name for answer in answers for name, _ in answer["assumptions"]}
         for answer in answers:
@@ -291,10 +303,11 @@ class Estimator:
         if read.scaled_to is None:
             return
         size = read.scaled_to
-        like = read.settings["model"]
-        name = f"{like} scaled to {size.params_b:g}B ({size.active_b:g}B active)"
+        like = str(read.settings["model"])
+        vocab = read.vocab or self.models[like].vocab
+        name = f"{like} scaled to {size.params_b:g}B ({size.active_b:g}B active, {vocab} tokens)"
         if name not in self.likenesses:
-            numbers = {"total": size.params_b * 1e9, "active": size.active_b * 1e9}
+            numbers = {"total": size.params_b * 1e9, "active": size.active_b * 1e9, "vocab": vocab}
             self.connection.execute(_SHAPE, {"name": name, "like": like, **numbers})
             self.likenesses.add(name)
         read.settings["model"] = name
@@ -333,10 +346,25 @@ class Estimator:
             "DELETE FROM estimate_rows WHERE list_contains($refused, job::INTEGER)",
             {"refused": list(refused)},
         )
+        self._share_sequences(answers, settings)
         estimates = self.connection.execute(_ESTIMATES).fetchall()
         for job, is_far, *values, defaults, speed_is_far, far_memory, far_speed in estimates:
             _assume(answers[job], json.loads(defaults), speed_is_far)
             _write_answer(answers[job], values, (far_memory, far_speed) if is_far else None)
+
+    def _share_sequences(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Assume context parallelism where a batch has fewer micro-batches than replicas of the model."""
+        at_once = {int(row["job"]): row["at_once"] for row in settings if row["at_once"]}
+        replicas = self.connection.execute(_REPLICAS, {"jobs": list(at_once)}).fetchall()
+        for job, count in replicas:
+            shared = count / at_once[job]
+            if shared > 1 and shared.is_integer():
+                answers[job]["assumptions"].append(
+                    ("context_parallel", f"{shared:g}, as the global batch has fewer sequences than GPUs")
+                )
+                self.connection.execute(
+                    "UPDATE estimate_rows SET context_parallel = ? WHERE job = ?", [shared, str(job)]
+                )
 
 
 Ratios = dict[str, float]

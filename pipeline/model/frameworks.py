@@ -21,6 +21,8 @@ class Framework(BaseModel):
     pattern: re.Pattern[str]
     """The pattern that identifies the framework in (lower-case) text."""
     stack: str = Field(min_length=1)
+    mixture_stack: str | None = None
+    """The stack of mixtures of experts, where the framework has its own code for them."""
     source: str = Field(min_length=1)
     """The place where the defaults are documented."""
     loss_kernel: str | None = None
@@ -29,7 +31,11 @@ class Framework(BaseModel):
     lora_dropout: float | None = Field(None, ge=0, lt=1)
     full_precision: Literal["bf16", "amp", "deepspeed_bf16"] = "bf16"
     """The precision policy for training all weights in 16 bits."""
+    sharding: Literal["fsdp"] | None = None
+    """How weights are spread over GPUs; None means as usual for the stack and method."""
     kbit_upcast: float | None = None
+    unprepared_since: str | None = Field(None, pattern=r"^\d{4}-\d{2}$")
+    """The month from which norms, embeddings, head and adapters of 4-bit models are in 16 bits."""
     casts_back: bool = False
     """True if, under bf16, a 4-bit model's embeddings and head are cast back to bf16 after preparation."""
     quantization: Literal["nf4", "nf4dq"] = "nf4"
@@ -51,12 +57,30 @@ _NOT_FINE_TUNING = re.compile(
     r"|sentence[-_ ]?transformers?|cross-?encoder|forsequenceclassification)"
 )
 
-# Kernels that a row may add to any framework. Like Liger's loss, TRL's chunked loss never holds more than one
-# chunk's logits.
-_LOSS_KERNELS = (
-    (r"chunked (cross|ce)", "chunked"),
-    (r"cut cross entropy|\bcce\b|liger|fused linear cross|chunked nll", "liger"),
+NOT = r"(?<!no )(?<!not )(?<!without )(?<!w/o )"
+"""The start of a pattern that must not match where a text denies it."""
+_OFF = r"\W{0,2}(?:false|off|no)\b"
+
+# Losses under their trainers' names, which a row may add to a framework. Like Liger's loss, cut cross
+# entropy and TRL's chunked loss never hold more than one chunk's logits. torchtune's CEWithChunkedOutputLoss
+# and LinearCrossEntropyLoss keep each chunk's logits for the backward pass. TEParallelCrossEntropy is NeMo
+# AutoModel's.
+_LOSS_KERNELS = tuple(
+    (re.compile(rf"{NOT}(?:{names})(?!\w*{_OFF})"), kernel)
+    for names, kernel in (
+        (r"chunked[ _-]nll|cut[ _-]?cross[ _-]?entropy|\bcce\b|liger", "liger"),
+        (r"fused[ _-]?linear[ _-]?(?:ce\b|cross)", "liger"),
+        (r"chunked[ _]?(?:cross|ce(?:loss)?\b|output|loss)|linear[ _]?(?:cross[ _]?entropy|ce\b)", "chunked"),
+        (r"te[ _]?parallel[ _]?(?:cross|ce\b)", "fused"),
+    )
 )
+# Liger's kernels for norms, MLPs and rotary embeddings, and not only its loss.
+_LIGER_KERNELS = re.compile(rf"{NOT}\b(?:(?:use|enable)_)?liger(?!_fused_linear)(?!\w*{_OFF})")
+_EAGER = re.compile(
+    rf"\b(?:no|not|without|w/o) (?:torch[._ ]?)?compiled?\b|\buncompiled\b|compile\w*{_OFF}|\beager\b(?! att)"
+)
+# Not compiled: a list of what other rows keep ("packing/compile"), and the time of compiling.
+_COMPILED = re.compile(r"(?<![/\w])(?:torch[._ ]?)?compiled?\b(?! time)")
 
 
 def reject_other_methods(*texts: str) -> None:
@@ -82,19 +106,33 @@ def find_framework(text: str, source: str = "") -> Framework | None:
     return None
 
 
-def set_framework(read: RunRow, text: str, source: str) -> Framework | None:
+def set_framework(read: RunRow, text: str, source: str, notes: str, is_mixture: bool) -> Framework | None:
     """Set the stack and loss kernel from free text. Return the framework; if unknown, note an assumption."""
     framework = find_framework(text, source)
-    read.settings["stack"] = framework.stack if framework else "hf"
+    stack = framework.stack if framework else "hf"
     kernel = framework.loss_kernel if framework else None
-    if framework is None or kernel == "hf":
-        named = (each for pattern, each in _LOSS_KERNELS if re.search(pattern, text.lower()))
-        kernel = next(named, kernel)
-    read.settings["loss_kernel"] = kernel
+    said = f"{text} | {notes}".lower()
+    if framework and framework.mixture_stack and is_mixture:
+        stack, kernel = framework.mixture_stack, None
+    if stack == "hf" and _LIGER_KERNELS.search(said):
+        stack = "liger"
+    is_titan = kernel == "titan"
+    if _EAGER.search(said):
+        # torchtitan's loss then holds fp32 logits and their gradients: cross_entropy_loss calls pred.float().
+        stack = "torchtune" if stack == "compile" else stack
+        kernel = "fp32std" if is_titan else kernel
+    elif _COMPILED.search(said):
+        stack = "compile" if framework is None or stack == "torchtune" else stack
+    elif is_titan:
+        read.assumptions.append(("stack", "compile, which torchtitan leaves open"))
+    if kernel != "litgpt":
+        kernel = next((each for names, each in _LOSS_KERNELS if names.search(said)), kernel)
+    if is_titan and kernel == "chunked":
+        # torchtitan runs the head, the loss and their backward pass on one chunk after the other.
+        kernel = "liger"
+    read.settings["stack"], read.settings["loss_kernel"] = stack, kernel
     if framework is None:
         why = f"'{text}' is not known" if text.strip() else "none given"
         read.assumptions.append(("framework", f"{why}, read as the Transformers Trainer: bands doubled"))
         read.extrapolated = True
-    elif framework.stack == "torchtune" and re.search(r"(?<!no )\bcompile", text.lower()):
-        read.settings["stack"] = "compile"
     return framework

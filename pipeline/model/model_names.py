@@ -33,6 +33,7 @@ class Architecture:
     """True if some layers mix tokens in linear time: such a model stands in only for others of its family."""
     is_plain: bool = True
     """True for a model with a gated MLP, attention over the whole sequence, and keys and values per head."""
+    vocab: int = 0
 
     @property
     def active(self) -> float:
@@ -93,6 +94,8 @@ _NO_LIKENESS = re.compile(
 )
 # Fine-tuned models whose names contain two families.
 _MADE_OF = (("deepseek-r1-distill-qwen", "qwen2.5"), ("deepseek-r1-distill-llama", "llama-3.1"))
+# Families with the shapes of another: MPT's are those of GPT-3 (layers, width and heads of all its sizes).
+_SHAPED_LIKE = {"gpt": "mpt"}
 _FAMILY_WORD = re.compile(r"(?<![a-z])([a-z]+)-?v?(\d+(?:\.\d+)?)?(?![\d.]|[bmt](?![a-z]))")
 _ANY_SIZE_OF_A_VERSION, _ANY_SIZE_OF_A_FAMILY = math.log(3), math.log(2)
 """Models of one version or family within these log distances in size are similar: only depth is scaled."""
@@ -137,27 +140,49 @@ def find_model(
     return _nearest(last, size, likenesses).model, size
 
 
-def _nearest(wanted: str, size: Size, likenesses: Sequence[Architecture]) -> Architecture:
-    """Return the likeness from the family in a canonical name, or else the plain model nearest in size."""
+def _family(wanted: str, models: Iterable[Architecture]) -> tuple[str, float | None, set[str]]:
+    """Return the family in a canonical name ("" if of none of the models'), its version, and all words."""
     made_of = next((base for start, base in _MADE_OF if wanted.startswith(start)), wanted)
-    brands = {words[0][0] for each in likenesses if (words := _family_words(each.model))}
+    brands = {words[0][0] for each in models if (words := _family_words(each.model))}
     named = _family_words(made_of)
     # The last family in a name is that of the base model, as in DeepSeek-R1-0528-Qwen3.
     family, version = next((word for word in reversed(named) if word[0] in brands), ("", None))
-    others = {word for word, _ in named}
+    return family, version, {word for word, _ in named}
+
+
+def vocabulary_of(name: str, like: str, known: Mapping[str, Architecture]) -> Architecture | None:
+    """Return the model with the vocabulary of the named family, if the likeness is of another family."""
+    family, version, others = _family(canonical(name.rpartition("/")[2]), known.values())
+    if not family or _family_words(like)[0][0] == family:
+        return None
+
+    def rank(each: Architecture) -> tuple[float, int, str]:
+        (_, own), *more = _family_words(each.model)
+        apart = abs((own or 1.0) - version) if version is not None else 0.0
+        return apart, sum(word not in others for word, _ in more), each.model
+
+    members = (each for each in known.values() if (_family_words(each.model) or [("", None)])[0][0] == family)
+    return min(members, key=rank)
+
+
+def _nearest(wanted: str, size: Size, likenesses: Sequence[Architecture]) -> Architecture:
+    """Return the likeness from the family in a canonical name, or else the plain model nearest in size."""
+    family, version, others = _family(wanted, likenesses)
 
     def rank(each: Architecture) -> tuple[int, float, float, str]:
         distance = abs(math.log(each.params_total / (size.params_b * 1e9)))
         far = distance + abs(math.log(each.active / (size.active_b * 1e9)))
         (brand, own), *more = _family_words(each.model) or [("", None)]
-        if brand == family:
+        if brand in (family, _SHAPED_LIKE.get(family)):
             apart = abs((own or 1.0) - version) if version is not None else 0.0
             far_of_family = far + 0.1 * sum(word not in others for word, _ in more)
             if apart == 0 and version is not None and distance < _ANY_SIZE_OF_A_VERSION:
                 return 0, 0.0, far_of_family, each.model
-            if not each.is_hybrid and distance < _ANY_SIZE_OF_A_FAMILY:
+            if not each.is_hybrid and distance < SAME_SIZE:
                 return 1, apart, far_of_family, each.model
-        return 2, float(each.is_hybrid) + float(not each.is_plain and each.experts == 1), far, each.model
+            if not each.is_hybrid and distance < _ANY_SIZE_OF_A_FAMILY:
+                return 2, apart, far_of_family, each.model
+        return 3, float(each.is_hybrid) + float(not each.is_plain and each.experts == 1), far, each.model
 
     return min(likenesses, key=rank)
 

@@ -5,15 +5,14 @@ are listed in its assumptions.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
 
 from pipeline.contracts.training import ADAPTER_METHODS, METHODS
-from pipeline.model.frameworks import Framework, reject_other_methods, set_framework
+from pipeline.model.frameworks import NOT, Framework, reject_other_methods, set_framework
 from pipeline.model.model_names import Architecture, RunError
-from pipeline.model.run_settings import MOST, Row, RunRow, Settings, number, set_model
-
-Meaning = TypeVar("Meaning")
+from pipeline.model.parallelism import group_sizes, meant, network_gbps, read_batch, sharding_of
+from pipeline.model.run_settings import SETTINGS, Row, RunRow, Settings, number, set_model
+from pipeline.model.unread_words import unread_words
 
 _MARKS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
 PUBLISHED_COLUMNS = {
@@ -28,105 +27,6 @@ PUBLISHED_COLUMNS = {
 def is_published_layout(columns: list[str]) -> bool:
     """True if a file has the columns of the published compilation."""
     return set(columns) >= _MARKS
-
-
-_PARALLEL_SIZES = {
-    # Virtual pipeline stages (VP, VPP) and sequence parallelism (SP) do not split anything counted here.
-    "tp": r"(?<![a-z])tp[ =:-]?(\d+)|tensor[ -](?:model[ -])?parallel(?:ism)?(?: size)?[ =:]*(\d+)",
-    "pp": r"(?<![a-z])pp[ =:-]?(\d+)|pipeline[ -](?:model[ -])?parallel(?:ism)?(?: size)?[ =:]*(\d+)",
-    "cp": r"(?<![a-z])cp[ =-]?(\d+)"
-    r"|(?:sequence parallel|context[ -]parallel(?:ism)?(?: size)?|ulysses|ring attention)[ =:]+(\d+)",
-    "dp": r"(?<![a-z])dp[ =-]?(\d+)",
-    "ep": r"(?<![a-z])ep[ =-]?(\d+)",
-}
-
-
-def _parallelism(text: str, notes: str) -> dict[str, float]:
-    """Return the sizes of tensor, pipeline, context, data and expert groups, keyed by two-letter names."""
-    config = re.search(r"config (\S+)", notes)
-    # Ulysses and ring attention split the sequence, as context parallelism does.
-    stated = f"{text} | {notes}" if re.search(r"sequence parallel \d|ulysses", notes) else text
-    found: dict[str, float] = {}
-    for key, pattern in _PARALLEL_SIZES.items():
-        match = re.search(pattern, stated)
-        if match is None and config is not None:
-            match = re.search(rf"{key}(\d+)", config.group(1))
-        if match:
-            found[key] = float(next(size for size in match.groups() if size))
-            if not 1 <= found[key] <= MOST:
-                raise RunError(f"parallelism: {key}{found[key]:g} is not the size of a group")
-    return found
-
-
-_SHARDINGS = (
-    (r"zero-?3|zero.*fsdp|fsdp.*zero", "zero3"),
-    (r"fsdp", "fsdp"),
-    (r"zero-?2", "zero2"),
-    (r"zero-?1|\bddp\b", "ddp"),
-    (r"single(?![ -]node)", "none"),
-)
-_NOT_ESTIMATED = (
-    (
-        r"(tensor|pipeline|expert)[ -]((model|data)[ -])?parallel(ism)?(?! size)(?![ =:]*\d)",
-        "the size of the group is missing",
-    ),
-    (r"nvme", "offloading to NVMe is not estimated"),
-    (r"naive|device_map", "layers spread over GPUs that wait for each other are not estimated"),
-)
-
-
-def _meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
-    """Return the meaning of the first pattern found in the text; None if none is found."""
-    return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
-
-
-def _sharding(text: str, framework: str, gpus: float, nodes: float | None) -> str | None:
-    if problem := _meant(_NOT_ESTIMATED, text):
-        raise RunError(f"parallelism '{text}': {problem}")
-    if re.search(r"hsdp|hybrid[ _-]?shard", text):
-        if gpus > 8 or (nodes or 1) > 1:
-            raise RunError(f"parallelism '{text}': shards within each of several nodes are not estimated")
-        return "fsdp"
-    if found := _meant(_SHARDINGS, text):
-        return found
-    if "zero-1" in framework.lower():
-        return "zero1"
-    if re.search(r"(?<!megatron-)deepspeed", framework.lower()):
-        return "zero3" if gpus > 1 else "none"
-    return "none" if text == "none" and gpus == 1 else None
-
-
-def _network_gbps(text: str) -> float | None:
-    """Return a node's network Gbit/s from text such as '8x ConnectX-7 IB NDR 400Gb/s' or '1600 Gbps/node'."""
-    lanes = re.findall(
-        r"(\d+)\s*x\s*(?:[A-Za-z][\w\- ]*?\s)?(?:IB |NDR |InfiniBand )*(\d+)\s*G(?:bE|b/s|bps|be)", text
-    )
-    lanes += re.findall(r"(\d+)\s*x\s*Omni-Path (\d+)", text)
-    if lanes:
-        return max(float(count) * float(rate) for count, rate in lanes)
-    per_node = re.search(r"(\d+)\s*Gbps/node", text)
-    return float(per_node.group(1)) if per_node else None
-
-
-def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_parallel: float) -> float | None:
-    """Return the micro-steps per optimizer step, from ``GA=4`` or a global batch in sequences or tokens."""
-    direct = re.search(r"\bGA=(\d+)", text)
-    if direct:
-        return float(direct.group(1))
-    total = re.search(r"\b(?:global|GBS)=(\d+)", text)
-    if total:
-        return max(1.0, round(float(total.group(1)) / (micro_batch * data_parallel)))
-    tokens = re.search(r"(\d+(?:\.\d+)?)(M?) tokens", text)
-    if tokens and tokens_per_row:
-        batch = float(tokens.group(1)) * (1e6 if tokens.group(2) else 1.0)
-        return max(1.0, round(batch / (tokens_per_row * micro_batch * data_parallel)))
-    return None
-
-
-def _fills_the_batch(text: str, micro_batch: float, gpus: float) -> bool:
-    """True if each GPU has its own samples, so that the global batch counts all GPUs and micro-steps."""
-    total, steps = re.search(r"\bglobal=(\d+)", text), re.search(r"\bGA=(\d+)", text)
-    return bool(total and steps and float(total.group(1)) == gpus * micro_batch * float(steps.group(1)))
 
 
 # Maps words to the form of checkpointing and its offload. Megatron's selective recomputation of attention,
@@ -145,6 +45,14 @@ _FLASH_ATTENTION = (
     (_OPEN, 1.0),
     (r"^((no|none|false|off|disabled|eager|math|naive|vanilla|without)\b|(n|0|0\.0)$)|\bmath\b", 0.0),
     (r"^((yes|true|on|enabled|auto|te|fa-?[234])\b|(y|1|1\.0)$)|flash|sdpa|cudnn|flex|xformers", 1.0),
+)
+_ACTIVATIONS_OFFLOADED = re.compile(
+    rf"{NOT}\bactivations?(?:[ _-]checkpoint(?:s|ing)?)?(?:[ _-]cpu)?[ _-]off-?load(?:ed|ing)?\b"
+    r"|\boffload(?:s|ed|ing)?(?: of)?(?: the)? (?:activations|checkpoints)\b"
+)
+_WEIGHTS_OFFLOADED = re.compile(
+    rf"{NOT}\b(?:cpu|param(?:eter)?s?|weights?|optimizer(?:[ _-]states?)?)[ _-]off-?load"
+    r"|\boffload(?:s|ed|ing)?(?: of)?(?: the)? (?:param(?:eter)?s|weights|optimizer)\b"
 )
 _ALL_LINEAR = re.compile(r"^all([- ]linear)?$")
 
@@ -209,12 +117,24 @@ def _optimizer(text: str) -> str | None:
     lowered = text.strip().lower()
     if lowered in ("", "unknown", "not stated"):
         return None
-    if optimizer := _meant(_OPTIMIZERS, lowered):
+    if optimizer := meant(_OPTIMIZERS, lowered):
         return optimizer
     raise RunError(f"optimizer '{text}': the size of its state is not known (AdamW and its 8-bit forms are)")
 
 
-def _policy(text: str, method: str, framework: Framework | None) -> str:
+_OPTIMIZER_IN_NOTES = re.compile(rf"{NOT}\bpaged[ _-]?adamw?(?:[ _-]?(?:8|32)[ -]?bit)?\b")
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found[0] if found else ""
+
+
+# Under FSDP, accelerate holds them in fp32 all the same.
+_WEIGHTS_IN_BF16 = r"\bweights (?:in )?b(?:f|float)16|\bb(?:f|float)16 (?:master )?weights"
+
+
+def _policy(text: str, method: str, framework: Framework | None, is_fsdp: bool) -> str:
     """Return the precision policy that a row states, or else the policy of its framework and method."""
     if text.startswith("fp32"):
         return "fp32"
@@ -222,18 +142,59 @@ def _policy(text: str, method: str, framework: Framework | None) -> str:
         return "fp16"
     if method in ADAPTER_METHODS or re.search(r"pure|-true", text):
         return "bf16"
+    if re.search(_WEIGHTS_IN_BF16, text) and "fp32" not in text and not is_fsdp:
+        return "bf16"
     if method == "pretrain" or re.search(r"autocast|mixed", text):
         return "amp"
     return framework.full_precision if framework else "bf16"
 
 
-def _precision(text: str, method: str, framework: Framework | None, settings: Settings) -> None:
-    lowered = text.lower()
-    if re.search(r"awq|gptq|aqlm|hqq|\bint[348]\b|(?<!\d)[348][ -]?bit|quanti[sz]ed", lowered):
+# Frozen weights as the precision column names them, and their bits.
+_FROZEN = ((r"\bnf4|\bint4\b|(?<!\d)4[ -]?bit", "4"), (r"\bint8\b|(?<!\d)8[ -]?bit", "8"))
+_NOT_FROZEN = r"awq|aqlm|hqq|\bint3\b|(?<!\d)3[ -]?bit"
+_QUANTIZED = "|".join((_NOT_FROZEN, r"gptq|quanti[sz]ed", *(pattern for pattern, _ in _FROZEN)))
+
+
+def _method_and_bits(row: Row) -> tuple[str, str]:
+    """Return the method (qlora if adapters train over weights of 4 or 8 bits) and the bits, "" if not stated.
+
+    Raises RunError for an unknown method, other bits, and bits that the precision column contradicts.
+    """
+    method = (row.get("method") or "").strip().lower()
+    if method not in METHODS:
+        raise RunError(f"method '{method}' is not one of {', '.join(METHODS)}")
+    bits = (row.get("quant_bits") or "").strip()
+    if bits not in ("", "4", "8", "16", "32"):
+        raise RunError(f"quant_bits: '{bits}' is not 4 or 8")
+    if method in ADAPTER_METHODS:
+        precision = row.get("precision") or ""
+        named = meant(_FROZEN, precision.lower())
+        if named and bits not in ("", named):
+            raise RunError(f"precision '{precision}' goes with quant_bits {named}, not with {bits}")
+        bits = bits or named or ""
+    if bits in ("4", "8"):
+        if method not in ADAPTER_METHODS:
+            raise RunError(f"quant_bits: {bits} goes with adapters, not with method {method}")
+        method = "qlora"
+    return method, bits
+
+
+def _freezes_fp8(row: Row, settings: Settings) -> bool:
+    """True if frozen weights are held in fp8: those of MLPerf's entries are (fp8_params follows FP8 in
+    mlcommons/training_results_v4.0: NVIDIA/benchmarks/llama2_70b_lora), other engines' are on request."""
+    said = " | ".join(row.get(column) or "" for column in ("precision", "framework", "notes")).lower()
+    of_mlperf = (row.get("source") or "").lower().startswith("mlperf") and settings["stack"] == "te"
+    return of_mlperf or bool(re.search(rf"{NOT}\bfp8[ _](?:frozen |base )?(?:param|weight)s?", said))
+
+
+def _precision(row: Row, method: str, framework: Framework | None, settings: Settings) -> None:
+    text = row.get("precision") or ""
+    lowered, is_fsdp = text.lower(), "fsdp" in (row.get("parallelism") or "").lower()
+    if re.search(_NOT_FROZEN if method == "qlora" else _QUANTIZED, lowered):
         raise RunError(f"precision '{text}': quantized weights are method qlora with column quant_bits")
     if "tf32" in lowered:
         raise RunError(f"precision '{text}': products in TF32 are not estimated")
-    settings["training_precision"] = _policy(lowered, method, framework)
+    settings["training_precision"] = _policy(lowered, method, framework, is_fsdp)
     if method in ADAPTER_METHODS and re.search(r"autocast|mixed", lowered):
         settings["autocast"] = 1.0
     if "fp8" in lowered:
@@ -242,6 +203,26 @@ def _precision(text: str, method: str, framework: Framework | None, settings: Se
         settings["fp8"] = 2.0
     if "fp32" in lowered:
         settings["weight_bytes"] = 4.0
+    if settings.get("fp8") == 1.0 and method == "lora" and _freezes_fp8(row, settings):
+        settings["weight_bytes"] = 1.0
+
+
+_ABOUT = re.compile(r"^(?:~|≈|about|approx(?:imately|\.)?|ca\.?|circa) *(?=\d)")
+_GPUS_IN_TEXT = (
+    r"(?<![\w.~/-])(\d+)(?: ?[x*×] ?|[ -])(?:[a-z0-9]+ )?(?:gpus?|cards?|accelerators?)\b",
+    r"(?<![\w.~/-])(\d+) ?[x*×] ?(?:nvidia |amd |rtx |mi)*[a-z]{0,3}\d{2,4}",
+    r"\bgpu count[^\d;,]*(\d+)",
+)
+
+
+def _length(row: Row, read: RunRow) -> float | None:
+    """Return the tokens in a sequence; a length that a row calls approximate is an assumption."""
+    text = (row.get("seq_len") or "").strip().lower()
+    rounded = _ABOUT.sub("", text)
+    length = number({"seq_len": rounded}, "seq_len")
+    if rounded != text:
+        read.assumptions.append(("seq_len", f"{rounded}, given as '{text}'"))
+    return length
 
 
 def _gpu_count(row: Row, read: RunRow) -> float:
@@ -249,6 +230,12 @@ def _gpu_count(row: Row, read: RunRow) -> float:
     if gpus is not None:
         return gpus
     text = (row.get("parallelism") or "").strip().lower()
+    words = f"{text} | {row.get('notes') or ''}".lower()
+    named = {found for pattern in _GPUS_IN_TEXT for found in re.findall(pattern, words)}
+    if len(named) == 1 and (number(row, "nodes") or 1) == 1:
+        count = named.pop()
+        read.assumptions.append(("gpu_count", f"{count}, from the text"))
+        return number({"gpu_count": count}, "gpu_count") or 1.0
     if text and not re.search(r"single|none", text):
         raise RunError(f"gpu_count is missing, and parallelism '{text}' names more than one GPU")
     read.assumptions.append(("gpu_count", "1"))
@@ -263,71 +250,101 @@ def read_published(
     Raises RunError if the model, method or GPU is missing or unknown, and for a run that the settings cannot
     describe: another method, another optimizer's state, or layers spread over GPUs that wait for each other.
     """
-    method = (row.get("method") or "").strip().lower()
     text = (row.get("parallelism") or "").strip().lower()
     source, named, notes = row.get("source") or "", row.get("framework") or "", row.get("notes") or ""
-    reject_other_methods(method, named, notes)
-    if method not in METHODS:
-        raise RunError(f"method '{method}' is not one of {', '.join(METHODS)}")
-    bits = (row.get("quant_bits") or "").strip()
-    if bits not in ("", "4", "8", "16", "32"):
-        raise RunError(f"quant_bits: '{bits}' is not 4 or 8")
-    if bits in ("4", "8"):
-        if method not in ADAPTER_METHODS:
-            raise RunError(f"quant_bits: {bits} goes with adapters, not with method {method}")
-        method = "qlora"
+    reject_other_methods(row.get("method") or "", named, notes)
+    method, bits = _method_and_bits(row)
     read = RunRow({"run_id": row.get("id"), "method": method})
     settings = read.settings
+    if "software_date" in SETTINGS and (month := _month_of(row)):
+        settings["software_date"] = f"{month}-01"
     set_model(read, row.get("model") or "", row, known)
     settings["gpu"] = gpu_of(row.get("gpu") or "", read)
     settings["gpu_count"] = gpus = _gpu_count(row, read)
     settings["node_count"] = number(row, "nodes")
-    settings["seq_len"] = number(row, "seq_len")
+    settings["seq_len"] = _length(row, read)
     settings["micro_batch"] = number(row, "micro_batch_per_gpu")
-    framework = set_framework(read, named, source)
+    is_mixture = known[str(settings["model"])].experts > 1
+    framework = set_framework(read, named, source, notes, is_mixture)
     # Within one rack of GB200 or GB300, NVLink connects the nodes, so the network named in a row is unused.
     if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and gpus <= 72):
-        settings["node_network_gbps"] = _network_gbps(f"{row.get('interconnect') or ''} | {notes}")
-    _precision(row.get("precision") or "", method, framework, settings)
-    settings["optimizer"] = _optimizer(row.get("optimizer") or "")
+        settings["node_network_gbps"] = network_gbps(f"{row.get('interconnect') or ''} | {notes}")
+    _precision(row, method, framework, settings)
+    settings["optimizer"] = _optimizer(row.get("optimizer") or _first(_OPTIMIZER_IN_NOTES, notes.lower()))
     settings["memory_metric"] = _memory_metric(row.get("memory_kind") or "")
-    _read_parallelism(row, read, text, notes.lower(), named)
+    _read_parallelism(row, read, text, notes.lower(), framework)
     if method in ADAPTER_METHODS:
-        _read_adapters(row, read, method, framework)
+        _read_adapters(row, read, bits, framework)
     _read_deepspeed(read)
     _read_switches(row, read, framework)
+    for column, words in unread_words(row):
+        read.assumptions.append((column, f"'{words}' is not understood: bands doubled"))
+        read.extrapolated = True
     return read
 
 
-def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: str) -> None:
+_SHARDING_IN_NOTES = re.compile(rf"{NOT}\b(?:zero[ -]?[123]|fsdp2?|ddp)\b")
+_STACKS_WITH_CONTEXT_PARALLELISM = ("te", "compile", "hf", "liger")
+
+
+def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: Framework | None) -> None:
     settings = read.settings
-    sizes = _parallelism(text, notes)
+    named = row.get("framework") or ""
+    sizes = group_sizes(text, notes, str(settings["stack"]))
     gpus = float(settings["gpu_count"] or 1)
     settings["tensor_parallel"], settings["pipeline_parallel"] = sizes.get("tp", 1.0), sizes.get("pp", 1.0)
     settings["context_parallel"], settings["expert_parallel"] = sizes.get("cp"), sizes.get("ep")
-    batch = row.get("grad_accum_or_global_batch") or ""
-    if not sizes and _fills_the_batch(batch, float(settings["micro_batch"] or 1), gpus):
+    batch = read_batch(row.get("grad_accum_or_global_batch") or "", float(settings["seq_len"] or 0))
+    micro_batch = float(settings["micro_batch"] or 1)
+    if not sizes and batch.micro_steps and batch.at_once(micro_batch) == gpus:
+        # Each GPU has its own sequences.
         sizes = {"tp": 1.0}
-    if "tp" not in sizes and settings["stack"] == "te" and gpus > 1 and "fsdp" not in text:
+    said = text or _first(_SHARDING_IN_NOTES, notes)
+    settings["sharding"] = sharding_of(said, named, gpus, number(row, "nodes"))
+    if settings["sharding"] is None and framework and gpus > 1:
+        settings["sharding"] = framework.sharding
+    shards = settings["sharding"] in ("fsdp", "zero3")
+    if "tp" not in sizes and settings["stack"] == "te" and gpus > 1 and not shards:
         settings["tensor_parallel"] = settings["pipeline_parallel"] = None
         read.assumptions.append(("tensor_parallel", "the least with which the weights fit"))
-    settings["sharding"] = _sharding(text, framework, gpus, number(row, "nodes"))
-    offloaded = re.search(r"(?<!no )(?<!without )(?<!not )\boffload(?!\w* setting)", text) or re.search(
-        r"\(cpu", (row.get("optimizer") or "").lower()
-    )
-    settings["offload"] = "cpu" if offloaded else None
+    settings["offload"] = _offload_of(row, f"{named} | {notes}".lower())
     model_parallel = sizes.get("tp", 1.0) * sizes.get("pp", 1.0) * sizes.get("cp", 1.0)
     if gpus % model_parallel:
         raise RunError(f"parallelism '{text}': {gpus:g} GPUs are not a multiple of its {model_parallel:g}")
-    settings["grad_accum"] = _grad_accum(
-        batch,
-        float(settings["seq_len"] or 0),
-        float(settings["micro_batch"] or 1),
-        sizes.get("dp") or max(1.0, gpus / model_parallel),
+    data_parallel = sizes.get("dp") or max(1.0, gpus / model_parallel)
+    settings["grad_accum"] = batch.steps_on(data_parallel, micro_batch)
+    if settings["grad_accum"] is None and (stages := sizes.get("pp", 1.0)) > 1:
+        # With four micro-batches for each stage, few wait (Huang et al. 2019, GPipe, section 2.3).
+        settings["grad_accum"] = 4.0 * stages
+        read.assumptions.append(("grad_accum", f"{4 * stages:g}, four for each pipeline stage"))
+    if settings["stack"] in _STACKS_WITH_CONTEXT_PARALLELISM and not {"cp", "dp"} & set(sizes):
+        read.at_once = batch.at_once(micro_batch)
+
+
+def _offload_of(row: Row, elsewhere: str) -> str | None:
+    """Return what a row says to be kept in host memory: weights (cpu), stored activations (act) or both."""
+    text, optimizer = ((row.get(column) or "").lower() for column in ("parallelism", "optimizer"))
+    acts = any(_ACTIVATIONS_OFFLOADED.search(each) for each in (text, elsewhere))
+    rest = _ACTIVATIONS_OFFLOADED.sub("", text)
+    weights = (
+        re.search(rf"{NOT}\boffload(?!\w* setting)", rest)
+        or "(cpu" in optimizer
+        or _WEIGHTS_OFFLOADED.search(elsewhere)
     )
+    return "+".join(name for name, found in (("cpu", weights), ("act", acts)) if found) or None
 
 
-def _read_adapters(row: Row, read: RunRow, method: str, framework: Framework | None) -> None:
+def _month_of(row: Row) -> str | None:
+    """Return the month of a row's date as YYYY-MM, July if only the year is known; None if it has no date."""
+    date = (row.get("date") or "").strip()
+    if release := re.match(r"(\d\d)\.(0\d|1[0-2])(?!\d)", date):
+        # NVIDIA's containers are named after the month.
+        return f"20{release[1]}-{release[2]}"
+    found = re.match(r"(20\d\d)(?:-(0\d|1[0-2]))?(?!\d)", date)
+    return f"{found[1]}-{found[2] or '07'}" if found else None
+
+
+def _read_adapters(row: Row, read: RunRow, bits: str, framework: Framework | None) -> None:
     settings = read.settings
     settings["lora_rank"] = number(row, "lora_rank")
     targets = (row.get("lora_targets") or "").strip()
@@ -335,15 +352,21 @@ def _read_adapters(row: Row, read: RunRow, method: str, framework: Framework | N
     if targets and settings["lora_targets"] is None and not _ALL_LINEAR.match(targets.lower()):
         read.assumptions.append(("lora_targets", f"'{targets}' read as all linear layers"))
     settings["lora_dropout"] = framework.lora_dropout if framework else None
-    if method != "qlora":
+    if settings["method"] != "qlora":
         return
     notes = f"{row.get('framework') or ''} {row.get('notes') or ''} {row.get('precision') or ''}".lower()
     if re.search(r"(nv|mx)fp4", notes):
         raise RunError("frozen weights in NVFP4 or MXFP4 are not estimated")
     settings["kbit_upcast"] = framework.kbit_upcast if framework else None
-    if framework and framework.casts_back and settings["training_precision"] == "bf16":
-        settings["kbit_upcast"] = 0.0
-    if row.get("quant_bits") == "8":
+    if framework and framework.stack == "hf" and settings["kbit_upcast"] is None:
+        # Liger's kernels change nothing of how the Trainer prepares a model of 4 or 8 bits.
+        settings["kbit_upcast"] = 1.0 if settings["stack"] == "liger" else None
+        month = _month_of(row)
+        if framework.unprepared_since and month and month >= framework.unprepared_since:
+            settings["kbit_upcast"], settings["adapter_bytes"] = 0.0, 2.0
+        elif framework.casts_back and settings["training_precision"] == "bf16" and bits != "8":
+            settings["kbit_upcast"] = 0.0
+    if bits == "8":
         settings["quantization"] = "int8"
     elif re.search(r"gptq|\bint checkpoint", notes):
         settings["quantization"] = "gptq"
@@ -359,7 +382,7 @@ def _read_deepspeed(read: RunRow) -> None:
     See deepspeed/runtime/engine.py, _configure_distributed_model.
     """
     settings = read.settings
-    if settings["stack"] != "hf" or settings["sharding"] not in ("zero2", "zero3"):
+    if settings["stack"] not in ("hf", "liger") or settings["sharding"] not in ("zero2", "zero3"):
         return
     if settings["method"] == "full" and settings["training_precision"] == "bf16":
         settings["training_precision"] = "deepspeed_bf16"
@@ -372,17 +395,19 @@ def _read_deepspeed(read: RunRow) -> None:
 def _read_switches(row: Row, read: RunRow, framework: Framework | None) -> None:
     settings = read.settings
     text = (row.get("grad_checkpointing") or "").strip().lower()
-    found = _meant(_CHECKPOINTING, text)
+    found = meant(_CHECKPOINTING, text)
     if found is None:
         raise RunError(f"grad_checkpointing '{text}' is not understood: yes, no, partial or unknown")
     settings["checkpointing"], offload = found
     if found[0] is None:
         settings["checkpointing"], offload = _checkpointing_of(framework)
         read.assumptions.append(("checkpointing", str(settings["checkpointing"])))
-    if offload:
-        settings["offload"] = "cpu+act" if settings["offload"] == "cpu" else offload
+    if "not offloaded" in text:
+        settings["offload"] = "cpu" if settings["offload"] in ("cpu", "cpu+act") else None
+    elif offload or _ACTIVATIONS_OFFLOADED.search(text):
+        settings["offload"] = "cpu+act" if settings["offload"] in ("cpu", "cpu+act") else "act"
     text = (row.get("flash_attention") or "").strip().lower()
-    settings["flash_attention"] = _meant(_FLASH_ATTENTION, text)
+    settings["flash_attention"] = meant(_FLASH_ATTENTION, text)
     if settings["flash_attention"] is None:
         raise RunError(f"flash_attention '{text}' is not understood: yes, no or unknown")
     if re.search(_OPEN, text):

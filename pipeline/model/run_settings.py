@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
-from pipeline.model.model_names import Architecture, RunError, Size, find_model
+from pipeline.model.model_names import Architecture, RunError, Size, find_model, vocabulary_of
 
 Row = Mapping[str, str]
 Settings = dict[str, str | float | None]
@@ -64,7 +64,11 @@ class RunRow:
     settings: Settings
     assumptions: list[tuple[str, str]] = field(default_factory=list)
     scaled_to: Size | None = None
+    vocab: int | None = None
+    """The tokens in the vocabulary of a model of unknown shape, if its family is known by its name."""
     extrapolated: bool = False
+    at_once: float | None = None
+    """The micro-batches on which all GPUs work at a time, if GPUs may have to share them."""
 
 
 def number(row: Row, column: str) -> float | None:
@@ -94,12 +98,16 @@ def set_model(read: RunRow, name: str, row: Row, known: Mapping[str, Architectur
     read.settings["model"] = model
     if size is not None:
         read.scaled_to = size
+        family = vocabulary_of(name, model, known)
+        read.vocab = family.vocab if family else None
+        said = f"the vocabulary of {family.model}" if family else "vocabulary, too"
+        scaled = "layers and experts" if size.active_b < size.params_b else "layers"
         active = f", {size.active_b:.3g}B active" if size.active_b < size.params_b else ""
         read.assumptions.append(
             (
                 "model",
                 f"'{name}' is not in the catalogue, shaped like {model} scaled to {size.params_b:.4g}B"
-                f"{active}: extrapolated, bands doubled",
+                f"{active}: extrapolated, bands doubled ({scaled} scaled, width and heads as there, {said})",
             )
         )
 

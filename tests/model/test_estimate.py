@@ -23,7 +23,10 @@ SAME: tuple[tuple[Row, Row], ...] = (
     ({"gpu_count": "8", "pipeline_parallel": "8"},) * 2,
 )  # fmt: skip
 WIDER = {"method": "qlora", "micro_batch": "8"}
-OTHERS: dict[str, Row] = {"known": WIDER, "likeness": WIDER | {"model": "NoSuch-8.03b"}, "usual": {}}
+OTHERS: dict[str, Row] = {
+    "known": WIDER, "likeness": WIDER | {"model": "NoSuch-8.03b"}, "usual": {},
+    "of no family": WIDER | {"model": "NoSuch-67b"}, "of a family": WIDER | {"model": "deepseek-67b"},
+}  # fmt: skip
 Answered = Callable[..., Row]
 
 
@@ -99,11 +102,46 @@ def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(
         assert all(wide >= 2 * max(near, 0.99 * at) - 1e-3 for wide, near, at in ends)
 
 
+def test_a_larger_vocabulary_of_the_family_needs_more_memory(answered: Answered) -> None:
+    without, with_family = answered(**OTHERS["of no family"]), answered(**OTHERS["of a family"])
+    assert "shaped like llama-65b" in without["assumptions"]
+    assert "width and heads as there, vocabulary, too)" in without["assumptions"]
+    assert "width and heads as there, the vocabulary of deepseek-" in with_family["assumptions"]
+    # At least fp32 logits for 129,280 tokens instead of 32,000, in 8 sequences of 2,048.
+    more_gib = float(with_family["memory_gib"]) - float(without["memory_gib"])
+    assert more_gib > 8 * 2048 * (129_280 - 32_000) * 4 / 2**30
+
+
 OF_TRL = {
     "model": "llama-3-8b", "method": "lora", "gpu": "h100-sxm-80gb", "gpu_count": "1", "seq_len": "2048",
     "micro_batch_per_gpu": "1", "precision": "bf16", "grad_checkpointing": "yes", "flash_attention": "yes",
     "framework": "TRL", "parallelism": "single",
 }  # fmt: skip
+
+
+def test_more_replicas_than_sequences_share_the_sequences(estimator: Estimator) -> None:
+    def of_nemo(batch: str, gpus: str = "16", **columns: str) -> Row:
+        given = {"grad_accum_or_global_batch": batch, "gpu_count": gpus, "parallelism": ""}
+        return OF_TRL | {"framework": "NeMo", "seq_len": "8192"} | given | columns
+
+    cases: dict[str, tuple[Row, str | None]] = {
+        "fewer sequences than GPUs": (of_nemo("global=8 seqs; GA=1"), "2"),
+        "as many": (of_nemo("global=16 seqs; GA=1"), None),
+        "half of them in each micro-step": (of_nemo("global=16 seqs; GA=2"), "2"),
+        "two in a micro-batch": (of_nemo("global=16 seqs", micro_batch_per_gpu="2"), "2"),
+        "tokens": (of_nemo("65,536 tokens"), "2"),
+        "a number that does not divide the GPUs": (of_nemo("global=9 seqs"), None),
+        "tensor groups of four": (of_nemo("global=2 seqs", model="llama-3-70b"), "2"),
+        "stated sizes": (of_nemo("global=8 seqs", parallelism="TP2"), None),
+        "stated sequence groups": (of_nemo("global=8 seqs", parallelism="TP1 CP1"), None),
+        "a stack without context parallelism": (of_nemo("global=8 seqs", framework="LitGPT"), None),
+    }
+    rows = [row for row, _ in cases.values()]
+    found = estimator.estimate(rows, [*OF_TRL, "grad_accum_or_global_batch", "id"])
+    said = [answer["assumptions"].partition("context_parallel: ")[2].partition(",")[0] for answer in found]
+    assert dict(zip(cases, said, strict=True)) == {name: size or "" for name, (_, size) in cases.items()}
+    shared, own, *_ = found
+    assert float(shared["memory_gib"]) < float(own["memory_gib"])
 
 
 def test_the_published_layout_is_read_by_its_columns(estimator: Estimator) -> None:

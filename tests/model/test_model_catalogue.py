@@ -56,6 +56,8 @@ PUBLISHED_B = {
     "qwen3-next-80b-a3b": (80, 3), "qwen3-coder-480b-a35b": (480, 35), "llama-4-scout": (109, 17),
     "llama-4-maverick": (400, 17), "minimax-m2": (230, 10), "gemma-4-26b-a4b": (26, 4),
     "nemotron-3-nano-30b-a3b": (31.6, 3.2), "granite-4.0-h-small": (32, 9), "mistral-small-4": (119, 6.5),
+    "deepseek-v2-lite": (15.7, 2.4), "moonlight-16b-a3b": (16, 3), "olmoe-1b-7b": (6.92, 1.3),
+    "gemma-3-270m": (0.268, 0.268), "glm-4-9b": (9.4, 9.4), "gpt-3-175b": (175, 175),
     "smollm3-3b": (3.08, 3.08), "seed-oss-36b": (36, 36), "olmo-3-32b": (32, 32),
 }  # fmt: skip
 """Parameters and active parameters, in 10^9."""

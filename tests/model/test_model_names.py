@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.model.estimate import Estimator
-from pipeline.model.model_names import Architecture, RunError, Size, find_model
+from pipeline.model.model_names import Architecture, RunError, Size, find_model, vocabulary_of
 
 SIZES_B = {
     "llama-3-8b": 8.03, "llama-3.1-70b": 70.55, "mpt-70b": 64.84, "mistral-7b": 7.24, "llama-4-scout": 107.8,
@@ -34,7 +34,25 @@ LIKENESSES = {
     "deepseek-67b": "llama-65b", "weird-49b": "llama-65b", "weird-7b": "mistral-7b-v0.3",
     "weird-35b-a3b": "qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B": "qwen3-30b-a3b",
     "meta-llama/Llama-4-Scout-17B-16E": "llama-4-scout",
+    # GPT-3 and its like have MPT's shapes, if GPT-NeoX is not nearer in size.
+    "GPT-1.3B": "mpt-1b", "gpt3-6.7b": "mpt-7b", "GPT-3-13B": "mpt-13b", "GPT-20B": "gpt-neox-20b",
+    # A near size of another version precedes a far one.
+    "llama-2-60b": "llama-2-70b", "mistral-22b": "mistral-small-24b",
 }  # fmt: skip
+
+
+VOCABULARIES = {
+    ("gemma-3-0.5b", "smollm2-360m"): "gemma-3", ("gemma-2-0.5b", "smollm2-360m"): "gemma-2",
+    ("GPT-5B", "mpt-7b"): "gpt-2", ("deepseek-67b", "llama-65b"): "deepseek-", ("qwen3-8b", "qwen3-4b"): None,
+    ("weird-7b", "mistral-7b-v0.3"): None,
+}  # fmt: skip
+
+
+def test_a_vocabulary_is_that_of_the_named_family(estimator: Estimator) -> None:
+    """A family's vocabulary is kept where the layers are those of another."""
+    for (name, like), family in VOCABULARIES.items():
+        found = vocabulary_of(name, like, estimator.models)
+        assert (found and found.model.startswith(family or "")) == (family and True), name
 
 
 def test_a_likeness_is_of_the_family_or_plain(estimator: Estimator) -> None:

@@ -37,6 +37,11 @@ def test_open_settings_of_a_row_are_assumptions() -> None:
         assert found == ([assumption] if assumption else []), columns
 
 
+def test_words_that_are_not_understood_widen_the_bands() -> None:
+    assert read(parallelism="FSDP2, zigzag halo").extrapolated
+    assert not read(parallelism="FSDP2, CPU offload").extrapolated
+
+
 def test_a_model_outside_the_catalogue_takes_the_shape_of_the_nearest_in_size() -> None:
     found = read(model="NoSuch-9B", params_b="9.1", active_params_b="2.5")
     assert found.settings["model"] == "moe-12b-a2b"
