@@ -32,6 +32,10 @@ RESIDUAL_SCALE = 0.1
 RUN_WEIGHT = 0.1
 """The weight of all runs together, relative to the priors."""
 
+HALF_LIFE_YEARS = 1.5
+"""The age of its software at which a run counts half as much as a run of the newest software. Held-out errors
+are smaller than with twice this age, or without weights for age, in memory and in speed."""
+
 DIFFERENCE = 0.02
 """Half the step of the central differences, in multiples of a parameter's relative width."""
 
@@ -138,13 +142,14 @@ class Fitter:
             f"SELECT * FROM main.measured_runs WHERE {self.quantity.measured} IS NOT NULL ORDER BY run_id"
         )
         rows = self.connection.execute(
-            f"SELECT run_id, source, family, {self.quantity.measured} FROM runs_{self.quantity.name} "  # noqa: S608
-            "JOIN main.measured_sources USING (source) ORDER BY run_id"
+            f"SELECT run_id, source, family, {self.quantity.measured}, software_age_years(software_date) "  # noqa: S608
+            f"FROM runs_{self.quantity.name} JOIN main.measured_sources USING (source) ORDER BY run_id"
         ).fetchall()
         self.run_ids = [row[0] for row in rows]
         self.sources = np.array([row[1] for row in rows])
         self.families = np.array([row[2] for row in rows])
         self.measured = np.log(np.array([row[3] for row in rows], dtype=np.float64))
+        self.age_weights = 0.5 ** (np.array([row[4] for row in rows], dtype=np.float64) / HALF_LIFE_YEARS)
 
     def constants_at(self, point: Array) -> dict[str, float]:
         """Return all constants at a point of the search space, fixed ones included."""
@@ -214,7 +219,7 @@ class Fitter:
         return dict(zip((p.name for p in self.free), np.sqrt(np.diag(covariance)).tolist(), strict=True))
 
     def _weights(self, mask: Mask) -> Array:
-        weights = source_weights(self.sources[mask])
+        weights = source_weights(self.sources[mask]) * self.age_weights[mask]
         return np.asarray(np.sqrt(RUN_WEIGHT * len(weights) * weights / weights.sum()))
 
     def _cost(self, predicted: Array, point: Array, mask: Mask, weights: Array) -> float:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
 from pipeline.model.model_names import Architecture, RunError, Size, find_model, vocabulary_of
@@ -43,7 +44,16 @@ _WHOLE = (
 _SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 2, "fp8": 2}
 """The settings whose values are numbered choices, each with its largest value."""
 _MAY_BE_ZERO = {*_SWITCHES, "lora_rank", "lora_dropout"}
-SETTINGS = (*TEXTS, *_WHOLE, *_SWITCHES, "lora_dropout", "adapter_bytes", "weight_bytes", "node_network_gbps")
+SETTINGS = (
+    *TEXTS,
+    "software_date",
+    *_WHOLE,
+    *_SWITCHES,
+    "lora_dropout",
+    "adapter_bytes",
+    "weight_bytes",
+    "node_network_gbps",
+)
 """All settings of a run."""
 LORA_TARGETS = (
     "q_proj", "k_proj", "v_proj", "o_proj", "qkv_fused", "gate_proj", "up_proj", "down_proj", "lm_head",
@@ -112,10 +122,24 @@ def set_model(read: RunRow, name: str, row: Row, known: Mapping[str, Architectur
         )
 
 
+def software_date(text: str) -> str:
+    """Return the first day of a month given as YYYY-MM or YYYY-MM-DD. Raises RunError."""
+    try:
+        return (
+            date.fromisoformat(f"{text}-01" if len(text) == len("2026-01") else text)
+            .replace(day=1)
+            .isoformat()
+        )
+    except ValueError:
+        raise RunError(f"software_date: '{text}' is not a month such as 2026-08") from None
+
+
 def _setting(row: Row, column: str) -> str | float | None:
     text = (row.get(column) or "").strip()
     if not text:
         return None
+    if column == "software_date":
+        return software_date(text)
     if column in TEXTS:
         if allowed := TEXTS[column]:
             text = text.lower()

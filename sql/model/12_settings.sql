@@ -85,7 +85,7 @@ SELECT
     job::VARCHAR AS job, run_id::VARCHAR AS run_id, coalesce(calibration, 'all') AS calibration, model, gpu,
     method, quantization, nullif(lora_targets, '') AS lora_targets, training_precision, optimizer, sharding,
     checkpointing, stack, loss_kernel, offload, memory_metric, nullif(recipe, '')::VARCHAR AS recipe,
-    software_date,
+    software_date::DATE AS software_date,
     COLUMNS([
         'gpu_count', 'node_count', 'node_network_gbps', 'kbit_upcast', 'autocast', 'lora_rank',
         'lora_dropout', 'adapter_bytes', 'weight_bytes', 'fp8', 'tensor_parallel', 'pipeline_parallel',

@@ -70,7 +70,7 @@ CREATE OR REPLACE MACRO runs_every_expert(is_trainer, model) AS
 COMMENT ON FUNCTION runs_every_expert IS
     'True if the training code passes every token through every expert, as Llama4TextMoe in transformers 5.23 (modeling_llama4.py) does, with a router score of zero for the experts that were not chosen. Engines, torchtune (TokenChoiceTopKRouter in modules/moe/moe.py) and LitGPT (LLaMAMoE in model.py) pass each token only through its chosen experts.';
 
-CREATE OR REPLACE MACRO newest_software() AS DATE '2026-08-01';
+CREATE OR REPLACE MACRO newest_software() AS (SELECT max(r.software_date) FROM main.measured_runs AS r);
 COMMENT ON FUNCTION newest_software IS
     'The month of the newest software among the measured runs: jobs that state no software_date are assumed to run it.';
 
@@ -137,8 +137,8 @@ _settings_shape AS (
             (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
             * m.experts * m.hidden * m.intermediate * (2 + m.gated_mlp)
         ) AS expert_params,
-        g.vendor, g.architecture, g.segment, g.form_factor, g.memory_type, g.year AS gpu_year, g.max_gpus_per_node,
-        g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
+        g.vendor, g.architecture, g.segment, g.form_factor, g.memory_type, g.year AS gpu_year,
+        g.max_gpus_per_node, g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
         coalesce(g.cache_mib, 0e0) * 1048576e0 AS cache_bytes,
         g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,
         g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,

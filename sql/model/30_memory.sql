@@ -166,11 +166,12 @@ _memory_states AS (
             ELSE trainable_params * step_copy_bytes / weight_shards
         END
             AS step_copy_bytes_per_gpu,
-        -- Autocast makes 16-bit copies of wider weights. It caches those of trained weights until the end of the
-        -- forward pass, and without checkpointing, the backward pass keeps the copies of frozen weights, too.
+        -- Autocast makes 16-bit copies of wider weights. It caches those of trained weights until the end of
+        -- the forward pass, and without checkpointing, the backward pass keeps those of frozen weights, too.
         CASE
             WHEN gathers_weights OR kernels IN ('engine', 'mosaic') OR traced_state IS NOT NULL
-                OR is_quantized OR training_precision = 'fp32' OR NOT (autocast = 1 OR training_precision = 'amp')
+                OR is_quantized OR training_precision = 'fp32'
+                OR NOT (autocast = 1 OR training_precision = 'amp')
                 THEN 0e0
             WHEN CASE WHEN is_full THEN full_weight_bytes ELSE weight_bytes END > bytes_16bit()
                 THEN bytes_16bit() * params_linear / model_shards
@@ -190,7 +191,8 @@ _memory_states AS (
             WHEN checkpointing = 'none' THEN stored_bytes_per_token + stored_score_bytes_per_token
             WHEN checkpointing = 'sac'
                 THEN checkpoint_bytes_per_token + k.stored_selective * stored_bytes_per_token
-            WHEN offload LIKE '%act%' THEN checkpoint_bytes_per_token * least(1e0, k.offloading_layers / layers)
+            WHEN offload LIKE '%act%'
+                THEN checkpoint_bytes_per_token * least(1e0, k.offloading_layers / layers)
             ELSE checkpoint_bytes_per_token
         END * micro_step_tokens / tensor_parallel
         + CASE WHEN checkpointing = 'full' THEN 0e0 ELSE folded_bytes END) AS stored_bytes,
@@ -199,7 +201,8 @@ _memory_states AS (
         )
         + CASE
             WHEN doubles_checkpoints
-                THEN k.sharded_adapter_copies * checkpoint_bytes_per_token * micro_step_tokens / tensor_parallel
+                THEN k.sharded_adapter_copies * checkpoint_bytes_per_token * micro_step_tokens
+                    / tensor_parallel
             ELSE 0e0
         END AS working_bytes,
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
@@ -251,7 +254,8 @@ _memory_phases AS (
         coalesce(
             greatest(traced_loss_backward, traced_last_layer) + traced_kept_bytes,
             resident_bytes + stored_bytes + working_bytes + units_bytes + root_bytes + kept_gradient_bytes
-            + first_gradient_bytes + cast_weight_bytes / CASE WHEN checkpointing = 'none' THEN 1e0 ELSE layers END
+            + first_gradient_bytes
+            + cast_weight_bytes / CASE WHEN checkpointing = 'none' THEN 1e0 ELSE layers END
         ) AS backward_start_bytes,
         coalesce(
             traced_first_layer + optimizer_bytes_per_gpu + bucket_bytes,

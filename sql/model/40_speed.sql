@@ -46,14 +46,17 @@ WITH _speed_rates AS (
             ELSE pcie_link_bytes_per_second
         END AS nvlink_bytes_per_second,
         pcie_bytes_per_second(s.pcie_gen) * k.offload_efficiency AS host_bytes_per_second,
-        CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END AS expert_overhead,
-        -- A kernel finds in the cache what the kernel before it wrote there: an elementwise operation of the MLP
-        -- reads two tensors and writes one.
+        -- The cost of routing and sorting tokens in older engines, relative to the newest.
+        CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END
+            AS expert_overhead,
+        k.expert_half_width * expert_overhead / s.intermediate AS expert_width_share,
+        -- A kernel finds in the cache what the kernel before it wrote there: an elementwise operation of the
+        -- MLP reads two tensors and writes one.
         least(1e0, s.cache_bytes / (
             3e0 * bytes_16bit() * s.active_intermediate * s.micro_batch * s.seq_len / s.context_parallel
         )) AS cached_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in fp32
-        -- and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): either memory or arithmetic limits them.
+        -- and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): memory or arithmetic limits them.
         greatest(
             (quantized_bytes + bytes_16bit()) / (memory_bytes_per_second * k.bandwidth_efficiency),
             k.dequantization_operations / (coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12)
@@ -75,8 +78,12 @@ _speed_efficiency AS (
             END
             -- On other vendors' cards, default recipes use libraries that are not tuned for the card.
             * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN k.default_other_vendor ELSE 1e0 END
-            * exp(-software_age_years * CASE WHEN kernels = 'engine' THEN k.progress_engine WHEN is_tuned THEN 0e0 ELSE k.progress_default END)
-            -- Short benchmarks measure products at clocks that cards with little power and cooling cannot hold.
+            * exp(-software_age_years * CASE kernels
+                WHEN 'engine' THEN k.progress_engine
+                WHEN 'mosaic' THEN 0e0
+                ELSE k.progress_default
+            END)
+            -- Short benchmarks measure products at clocks that cards with little power cannot hold.
             * CASE
                 WHEN gpu_class(vendor, architecture, segment, form_factor) = 'pcie' AND memory_type LIKE 'GDDR%'
                     THEN k.gemm_sustained
@@ -135,13 +142,13 @@ SELECT
     *,
     CASE
         WHEN is_counted
-            THEN flops_16bit_per_token * (1 + expert_flop_share * k.expert_half_width * expert_overhead / intermediate)
+            THEN flops_16bit_per_token * (1 + expert_flop_share * expert_width_share)
                 / matmul_flops_per_second
                 + flops_fp32_per_token / fp32_flops_per_second
         ELSE (
             2e0 * linear_active * (product_passes + recompute_passes)
             -- Tokens are sorted by expert and back again in 16 bits, which slows narrow experts the most.
-            * (1 / fp8_speedup + expert_flop_share * k.expert_half_width * expert_overhead / intermediate)
+            * (1 / fp8_speedup + expert_flop_share * expert_width_share)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
         ) / matmul_flops_per_second
     END
@@ -197,7 +204,10 @@ SELECT
         ELSE layers * (2e0 + recompute_passes)
             * (
                 k.host_seconds_layer
-                + CASE WHEN stack <> 'hf' AND expert_params > 0 THEN k.host_seconds_experts * expert_overhead ELSE 0e0 END
+                + CASE
+                    WHEN stack <> 'hf' AND expert_params > 0 THEN k.host_seconds_experts * expert_overhead
+                    ELSE 0e0
+                END
             )
             * (CASE WHEN is_full THEN 1e0 ELSE k.host_adapter_factor END)
             * (CASE WHEN is_quantized THEN 1 + k.host_quantized ELSE 1e0 END)
@@ -337,14 +347,14 @@ _speed_communication AS (
     SELECT
         *,
         CASE
-            WHEN data_parallel > 1 THEN CASE WHEN sharding = 'zero3' THEN 1 / k.zero3_link ELSE 1e0 END * greatest(
+            WHEN data_parallel > 1 THEN greatest(
                 collective_bytes * (data_parallel - 1) / data_parallel / link_bytes_per_second,
                 CASE
                     WHEN node_count > 1
                         THEN collective_bytes * (node_count - 1) / node_count / network_bytes_per_second
                     ELSE 0e0
                 END
-            )
+            ) / CASE WHEN sharding = 'zero3' THEN k.zero3_link ELSE 1e0 END
             -- Each layer is gathered twice, and its gradients are scattered once.
             + CASE
                 WHEN shards_weights
