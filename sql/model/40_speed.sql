@@ -55,8 +55,8 @@ WITH _speed_rates AS (
         least(1e0, s.cache_bytes / (
             3e0 * bytes_16bit() * s.active_intermediate * s.micro_batch * s.seq_len / s.context_parallel
         )) AS cached_share,
-        -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in fp32
-        -- and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): memory or arithmetic limits them.
+        -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in
+        -- fp32 and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): memory or arithmetic limits them.
         greatest(
             (quantized_bytes + bytes_16bit()) / (memory_bytes_per_second * k.bandwidth_efficiency),
             k.dequantization_operations / (coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12)
@@ -85,7 +85,8 @@ _speed_efficiency AS (
             END)
             -- Short benchmarks measure products at clocks that cards with little power cannot hold.
             * CASE
-                WHEN gpu_class(vendor, architecture, segment, form_factor) = 'pcie' AND memory_type LIKE 'GDDR%'
+                WHEN gpu_class(vendor, architecture, segment, form_factor) = 'pcie'
+                    AND memory_type LIKE 'GDDR%'
                     THEN k.gemm_sustained
                 ELSE 1e0
             END
