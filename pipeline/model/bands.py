@@ -190,21 +190,23 @@ def calibrate_bands(
 ) -> tuple[list[list[Any]], dict[str, Any]]:
     """Return the rows of model_bands.csv for every group, and the record of the bands' coverage.
 
-    A calibration that leaves a family out gets bands that do not use the family's residuals, and the share of
-    the family's runs inside these bands is recorded. The residuals of any other family come from constants
-    for which only that other family was held out. ``others`` are the calibrations other than ``all``; if such
-    a calibration holds out no runs of a quantity, it uses the bands of ``all``.
+    A calibration that leaves a family out gets bands made of the other families' residuals, each from
+    constants that have seen neither of the two families, and the share of the family's runs inside these
+    bands is recorded. ``others`` are the calibrations other than ``all``; if such a calibration holds out no
+    runs of a quantity, it uses the bands of ``all``.
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}
     for quantity, fitted in calibrations.items():
-        residuals = residuals_of(connection, quantity, fitted)
+        residuals = residuals_of(connection, quantity, fitted).with_row_index("run")
         stretched = widenings(residuals, evidences := CLASSES_AND_EVIDENCES[quantity][1])
         unseen = {f"without {family}" for family in residuals["family"].unique()}
         for calibration in ("all", *(name for name in others if name not in unseen)):
             rows += _band_rows(residuals, calibration, quantity, stretched)
         held_out = []
-        for family, runs, others_seen in by_family(residuals):
+        for family, runs, others_of_family in by_family(residuals):
+            nested = fitted.fitter.measured - fitted.nested[family]
+            others_seen = others_of_family.with_columns(value=pl.Series(nested[others_of_family["run"]]))
             stretched_here = widenings(others_seen, evidences)
             rows += _band_rows(others_seen, f"without {family}", quantity, stretched_here)
             widening = pl.col("evidence").replace_strict(stretched_here, return_dtype=pl.Float64)

@@ -80,8 +80,8 @@ _DATA_QUERIES = (
     "WHERE model IN (SELECT model FROM main.measured_runs) ORDER BY model",
     "SELECT gpu_id, architecture, bandwidth_gb_s, cache_mib, memory_type, bf16_dense_tflops, "
     "fp16_dense_tflops, fp8_dense_tflops, fp4_dense_tflops, gemm_bf16_measured_tflops, "
-    "gemm_fp16_measured_tflops, tdp_w, year, nvlink_gb_s, pcie_gen, peer_to_peer, max_gpus_per_node, segment, "
-    "form_factor, usable_memory_gib FROM main.gpus "
+    "gemm_fp16_measured_tflops, tdp_w, year, nvlink_gb_s, pcie_gen, peer_to_peer, max_gpus_per_node, "
+    "segment, form_factor, usable_memory_gib FROM main.gpus "
     "WHERE gpu_id IN (SELECT gpu FROM main.measured_runs) OR gemm_bf16_measured_tflops IS NOT NULL "
     "ORDER BY gpu_id",
 )

@@ -384,8 +384,14 @@ def _assume(answer: dict[str, Any], defaults: Mapping[str, Any], speed_is_far: b
     """Note as assumptions the defaults that the reader did not list, and a speed far from any run."""
     stated = {name for name, _ in answer["assumptions"]}
     answer["assumptions"] += [
-        (name, _RULES.get(name, str(value))) for name, value in defaults.items() if name not in stated
+        (name, _RULES.get(name, str(value)))
+        for name, value in defaults.items()
+        if name not in (*stated, "old_software")
     ]
+    if "old_software" in defaults:
+        answer["assumptions"].append(
+            ("software_date", f"{defaults['old_software']} is old: the same run is faster with newer software")
+        )
     if speed_is_far:
         answer["assumptions"].append(("speed", "far from any published run"))
 

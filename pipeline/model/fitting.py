@@ -210,6 +210,20 @@ class Fitter:
         """Return the predictions at a point, with the slopes of the start."""
         return Linearization(point, self.predict(point[None, :])[0], start.slopes)
 
+    def one_step_without(self, at: Linearization, seen: Mask, group: Mask) -> Array:
+        """Return the predictions of a group's runs if a fit to the seen runs had not seen the group, either.
+
+        One Gauss-Newton step from the fit leaves the group out: the infinitesimal jackknife of Giordano et
+        al. 2019, arXiv 1806.00550, with the Hessian of the runs that remain.
+        """
+        rest = seen & ~group
+        weights = self._weights(rest)
+        scaled = (at.predicted[rest] - self.measured[rest]) / RESIDUAL_SCALE
+        slopes = (_soft_slope(scaled) * weights / RESIDUAL_SCALE)[:, None] * at.slopes[rest]
+        gradient = slopes.T @ (_soft(scaled) * weights) + at.point
+        step = np.linalg.solve(slopes.T @ slopes + np.eye(len(at.point)), gradient)
+        return np.asarray(at.predicted[group] - at.slopes[group] @ step)
+
     def posterior_widths(self, at: Linearization) -> dict[str, float]:
         """Return each free constant's posterior width as a share of its prior width; 1 if unconstrained."""
         weights = self._weights(np.ones(len(self.run_ids), dtype=bool))
@@ -278,6 +292,9 @@ class Calibrations:
     points: dict[str, Array]
     held_out: Array
     """The logarithm of each run's prediction from the constants fitted without its family."""
+    nested: dict[str, Array]
+    """For each family, the logarithms of the other runs' predictions without this family and without the
+    run's own family. Bands made of these have not seen the family."""
     posterior_widths: dict[str, float]
     """Posterior widths of the free constants, as shares of their priors' widths."""
 
@@ -287,9 +304,16 @@ def fit_quantity(fitter: Fitter) -> Calibrations:
     everything = fitter.fit(np.ones(len(fitter.run_ids), dtype=bool))
     points = {"all": everything.point}
     held_out = np.empty(len(fitter.run_ids))
-    for family in sorted(set(fitter.families)):
+    nested: dict[str, Array] = {}
+    families = sorted(set(fitter.families))
+    for family in families:
         mask = fitter.families == family
         fitted = fitter.fit(~mask, everything)
         points[f"without {family}"] = fitted.point
         held_out[mask] = fitted.predicted[mask]
-    return Calibrations(fitter, points, held_out, fitter.posterior_widths(everything))
+        nested[family] = np.full(len(fitter.run_ids), np.nan)
+        for other in families:
+            if other != family:
+                group = fitter.families == other
+                nested[family][group] = fitter.one_step_without(fitted, ~mask, group)
+    return Calibrations(fitter, points, held_out, nested, fitter.posterior_widths(everything))

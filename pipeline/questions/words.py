@@ -608,6 +608,7 @@ def assumed(taken: Mapping[str, Any], method: str, *, briefly: bool = False) -> 
         named.get("stack"),
         _precision(named["training_precision"], method) if "training_precision" in named else None,
         named.get("optimizer"),
+        f"software of {named['software_date']}" if "software_date" in named else None,
         f"{packed}sequences of {taken['seq_len']:,} tokens"
         if "seq_len" in taken
         else packed and f"{packed}sequences",

@@ -67,6 +67,15 @@ FROM setting_defaults();
 COMMENT ON MACRO TABLE run_defaults IS
     'Defaults of the settings that a run does not state; sequence length and rank default to the same values as for a job. resolved_settings derives the settings that follow from other settings.';
 
+CREATE OR REPLACE MACRO newest_software() AS (SELECT max(r.software_date) FROM main.measured_runs AS r);
+COMMENT ON FUNCTION newest_software IS
+    'The month of the newest software among the measured runs; a run or job that states no software_date is assumed to use it.';
+
+CREATE OR REPLACE MACRO software_age_years(software_date) AS
+    coalesce(least(3e0, greatest(0e0, date_diff('day', software_date, newest_software()) / 365.25e0)), 0e0);
+COMMENT ON FUNCTION software_age_years IS
+    'Years by which a run''s software is older than newest_software, at most 3; 0 if no date is given.';
+
 CREATE OR REPLACE MACRO given_settings(jobs) AS TABLE
 WITH _settings_template AS (
     SELECT
@@ -140,7 +149,12 @@ SELECT
         assumed(TRUE, 'grad_accum', s.grad_accum, d.grad_accum),
         assumed(TRUE, 'checkpointing', s.checkpointing, d.checkpointing),
         assumed(TRUE, 'flash_attention', s.flash_attention, d.flash_attention),
-        assumed(TRUE, 'stack', s.stack, d.stack)
+        assumed(TRUE, 'stack', s.stack, d.stack),
+        assumed(TRUE, 'software_date', s.software_date, strftime(newest_software(), '%Y-%m')),
+        CASE
+            WHEN software_age_years(s.software_date) >= 1
+                THEN json_member('old_software', strftime(s.software_date, '%Y-%m'))
+        END
     )) AS assumptions
 FROM given_settings(jobs) AS s
 CROSS JOIN run_defaults() AS d;

@@ -70,15 +70,6 @@ CREATE OR REPLACE MACRO runs_every_expert(is_trainer, model) AS
 COMMENT ON FUNCTION runs_every_expert IS
     'True if the training code passes every token through every expert, as Llama4TextMoe in transformers 5.23 (modeling_llama4.py) does, with a router score of zero for the experts that were not chosen. Engines, torchtune (TokenChoiceTopKRouter in modules/moe/moe.py) and LitGPT (LLaMAMoE in model.py) pass each token only through its chosen experts.';
 
-CREATE OR REPLACE MACRO newest_software() AS (SELECT max(r.software_date) FROM main.measured_runs AS r);
-COMMENT ON FUNCTION newest_software IS
-    'The month of the newest software among the measured runs: jobs that state no software_date are assumed to run it.';
-
-CREATE OR REPLACE MACRO software_age_years(software_date) AS
-    coalesce(least(3e0, greatest(0e0, date_diff('day', software_date, newest_software()) / 365.25e0)), 0e0);
-COMMENT ON FUNCTION software_age_years IS
-    'Years by which a run''s software is older than newest_software, at most 3; 0 if no date is given.';
-
 CREATE OR REPLACE MACRO settings_of(jobs) AS TABLE
 WITH _settings_resolved AS (
     SELECT * FROM resolved_settings(jobs)

@@ -77,6 +77,7 @@ SELECT
         assumed(TRUE, 'training_precision', g.training_precision, usual_precision(g.method)),
         assumed(TRUE, 'global_batch_tokens', g.global_batch_tokens, _batch_tokens),
         assumed(TRUE, 'max_gpus', g.max_gpus, d.max_gpus),
+        json_member('software_date', strftime(newest_software(), '%Y-%m')),
         json_member('is_packed', TRUE)
     )) AS plan_assumptions
 FROM _plan_given AS g
