@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,6 +48,7 @@ class Tables:
     bytes_of: Mapping[str, list[Row]]
     work_of: Mapping[tuple[str, str, str], dict[str, Row]]
     constants: SimpleNamespace
+    newest_software: date
 
 
 def read_tables(connection: duckdb.DuckDBPyConnection, calibration: str) -> Tables:
@@ -63,7 +65,9 @@ def read_tables(connection: duckdb.DuckDBPyConnection, calibration: str) -> Tabl
     for row in rows("FROM main.recipe_work"):
         work_of[row["recipe"], row["attention"], row["part"]][row["quantity"]] = row
     constants = rows(f"SELECT name, value FROM main.model_constants WHERE calibration = '{calibration}'")
+    (newest,) = rows("SELECT max(software_date) AS month FROM main.measured_runs")
     return Tables(
+        newest_software=newest["month"],
         models={row["model"]: row for row in rows("FROM main.models")},
         gpus={row["gpu_id"]: row for row in rows("FROM main.gpus")},
         recipes={row["recipe"]: row for row in rows("FROM main.recipe_settings")},
@@ -93,7 +97,7 @@ def settle(run: SimpleNamespace, given: Row) -> None:
         "method": "lora", "gpu_count": 1, "stack": "hf", "lora_rank": 16, "lora_targets": ALL_LINEAR,
         "optimizer": "adamw", "micro_batch": 1, "seq_len": 2048, "grad_accum": 1, "checkpointing": "full",
         "flash_attention": 1, "pipeline_parallel": 1, "context_parallel": 1, "fp8": 0, "offload": "",
-        "memory_metric": "smi", "lora_dropout": None,
+        "memory_metric": "smi", "lora_dropout": None, "software_date": None,
     }  # fmt: skip
     run.__dict__.update(defaults | said)
     run.is_full, run.is_quantized = run.method in ("full", "pretrain"), run.method == "qlora"
@@ -132,16 +136,22 @@ def settle(run: SimpleNamespace, given: Row) -> None:
             while groups < needed:
                 groups *= 2
             run.tensor_parallel = min(8, run.gpu_count / (stages * sequences), groups)
+    days = (run.tables.newest_software - run.software_date).days if run.software_date else 0
+    run.software_age_years = min(3, max(0, days / 365.25))
     mlp = ("gate_proj", "up_proj", "down_proj")
     run.adapts_mlp = run.has_adapters and any(name in run.lora_targets for name in mlp)
 
 
 def find_recipe(run: SimpleNamespace) -> None:
-    """Find the traced recipe: the one that the run names, or the one whose settings it has."""
+    """Find the traced recipe: the one that the run names, or the one whose settings it has.
+
+    Sharding splits states over GPUs but leaves a rank's activations as they are: a sharded run has the
+    activations of a run on one GPU, where the code is the same.
+    """
     wanted = {
         "stack": run.stack, "method": "full" if run.method == "pretrain" else run.method,
         "quantization": "nf4" if run.quantization == "nf4dq" else run.quantization,
-        "kbit_upcast": run.kbit_upcast if run.is_quantized else 0, "sharding": run.sharding,
+        "kbit_upcast": run.kbit_upcast if run.is_quantized else 0, "sharding": "none",
         "training_precision": run.training_precision, "checkpointing": run.checkpointing,
         "flash_attention": min(1, run.flash_attention), "loss_kernel": run.loss_kernel,
         "offload": run.offload, "adapter_bytes": run.adapter_bytes, "adapts_mlp": run.adapts_mlp,
@@ -156,6 +166,8 @@ def find_recipe(run: SimpleNamespace) -> None:
         return stated == wanted and ("inbwd" in recipe["optimizer"]) == ("inbwd" in run.optimizer)
 
     whole = run.fp8 == 0 and run.tensor_parallel == run.pipeline_parallel == run.context_parallel == 1
+    is_replica = run.sharding in ("none", "ddp")
+    whole = whole and (is_replica or not (run.is_quantized and run.kbit_upcast))
     found = [
         name for name, recipe in run.tables.recipes.items()
         if recipe["is_mapped"] and whole and has_settings(recipe)
@@ -164,6 +176,8 @@ def find_recipe(run: SimpleNamespace) -> None:
     run.recipe = named or (found[0] if found else None)
     traced = run.tables.recipes.get(run.recipe, {})
     run.recipe_grad_accum = traced.get("grad_accum")
+    run.recipe_sharding = traced.get("sharding", "none")
+    run.is_traced_whole = run.recipe is not None and (is_replica or run.recipe_sharding == run.sharding)
     run.untraced_dropout = 0
     if run.lora_dropout is not None and run.has_adapters:
         run.untraced_dropout = (run.lora_dropout > 0) - ((traced.get("lora_dropout") or 0) > 0)
@@ -380,8 +394,9 @@ def remember_states(run: SimpleNamespace) -> None:
     run.context_gib = k.context_before_2020_gib if run.g.year < 2020 else k.context_gib
     traced = traced_terms(run)
     run.is_traced = traced is not None
+    run.has_traced_state = run.is_traced and run.is_traced_whole
     run.fixed_of, run.token_of = traced or ({}, {})
-    is_own_step = run.is_traced and run.has_recipe_optimizer
+    is_own_step = run.has_traced_state and run.has_recipe_optimizer
     in_backward = "inbwd" in run.optimizer
     gradients = run.largest_tensor_params if in_backward else run.trainable_params
     states = {
@@ -391,13 +406,28 @@ def remember_states(run: SimpleNamespace) -> None:
         "optimizer": run.trainable_params * run.optimizer_bytes / run.optimizer_shards,
         "step_copy": run.trainable_params * run.step_copy_bytes / run.weight_shards * (not in_backward),
     }
-    if run.is_traced:
+    if run.has_traced_state:
         states |= {name: run.fixed_of[f"{name}s"] for name in ("weight", "adapter", "gradient")}
     if is_own_step:
         states["optimizer"] = run.fixed_of["optimizer"]
         states["step_copy"] = run.fixed_of["step_copy"] + run.token_of["step_copy"] * run.micro_step_tokens
     for name, size in states.items():
         setattr(run, f"{name}_bytes_per_gpu", size)
+    remember_copies(run)
+
+
+def remember_copies(run: SimpleNamespace) -> None:
+    """Set what holds weights or gradients a second time: autocast's copies, and the buckets of DDP."""
+    is_engine, width = run.kernels == "engine", run.full_weight_bytes if run.is_full else run.weight_bytes
+    # Quantized weights become 16-bit anyway, and FSDP gathers in 16 bits; engines and traces have their own.
+    is_cast = (run.autocast == 1 or run.training_precision == "amp") and run.training_precision != "fp32"
+    is_cast = is_cast and width > 2 and not (run.is_quantized or run.gathers_weights)
+    is_cast = is_cast and not (is_engine or run.kernels == "mosaic" or run.has_traced_state)
+    run.cast_weight_bytes = 2 * run.params_linear / run.model_shards if is_cast else 0
+    # arXiv 2006.15704; the traces of a run under DDP hold the buckets already.
+    has_buckets = run.sharding == "ddp" and run.recipe_sharding == "none" and not is_engine
+    gradients = run.trainable_params * run.gradient_bytes / run.model_shards
+    run.bucket_bytes = gradients if has_buckets else 0
 
 
 def remember_optimizer(run: SimpleNamespace) -> None:
@@ -425,7 +455,7 @@ def remember_activations(run: SimpleNamespace) -> None:
     is_eager, is_whole = run.flash_attention == 0, run.checkpointing == "none"
     run.checkpoint_bytes_per_token = m.layers * m.hidden * (4 if run.fp32_residual else 2)
     of_kernels = {"compiled": k.stored_compiled, "engine": k.stored_engine, "mosaic": k.stored_engine}
-    stores_more = run.is_quantized and (run.kbit_upcast or not run.is_trainer)
+    stores_more = run.is_quantized and run.stack == "litgpt"
     of_method = k.stored_full if run.is_full else k.stored_quantized if stores_more else k.stored_adapter
     dropout = run.dropout_bytes_per_token if run.has_dropout and run.has_adapters else 0
     layer = run.layer_bytes_per_token * of_kernels.get(run.kernels, 1) * of_method
@@ -444,11 +474,11 @@ def remember_activations(run: SimpleNamespace) -> None:
     run.stored_bytes = {
         "none": run.stored_bytes_per_token + run.stored_score_bytes_per_token,
         "sac": run.checkpoint_bytes_per_token + k.stored_selective * run.stored_bytes_per_token,
-        "full": run.checkpoint_bytes_per_token * (k.activation_offload_left if "act" in run.offload else 1),
+        "full": run.checkpoint_bytes_per_token * (min(m.layers, k.offloading_layers) / m.layers
+            if "act" in run.offload else 1),
     }[run.checkpointing] * tokens / run.tensor_parallel  # fmt: skip
     run.stored_bytes += 0 if run.checkpointing == "full" else run.folded_bytes
-    copies = k.sharded_adapter_copies * run.checkpoint_bytes_per_token if run.doubles_checkpoints else 0
-    run.working_bytes = (run.working_bytes_per_token + copies) * tokens + run.unpacked_bytes
+    run.working_bytes = run.working_bytes_per_token * tokens + run.unpacked_bytes
     run.working_bytes /= run.tensor_parallel
     run.logits_bytes = run.logits_bytes_per_token * tokens / run.tensor_parallel
     run.dropout_layer_bytes = run.untraced_dropout * (run.dropout_bytes_per_token if run.has_adapters else 0)
@@ -462,11 +492,23 @@ def remember_activations(run: SimpleNamespace) -> None:
         ):  # fmt: skip
             size = run.fixed_of[name] + (run.token_of[name] + dropout) * tokens
             setattr(run, f"{name}_bytes", size)
+    if run.doubles_checkpoints:
+        copies = k.sharded_adapter_copies * run.checkpoint_bytes_per_token
+        run.working_bytes += copies * tokens / run.tensor_parallel
+    remember_units(run)
+
+
+def remember_units(run: SimpleNamespace) -> None:
+    """Set what a GPU holds of the units that FSDP gathers, and of a pipeline's first or last stage."""
+    m, k = run.m, run.k
     run.root_bytes = run.units_bytes = run.whole = 0.0
     if run.gathers_weights:
         run.root_bytes = run.params_unquantized * 2 / run.model_parallel
         layer = m.params_linear / m.layers * run.linear_width
         run.units_bytes = k.fsdp_layers * layer / run.tensor_parallel
+        if run.pipeline_parallel > 1 and run.kernels == "compiled":
+            # torchtitan gathers a stage once for all micro-batches, and keeps its gradients whole in fp32.
+            run.units_bytes = m.params_linear * (run.linear_width + 4) / run.model_parallel
     if run.gathers_weights and run.is_full and run.sharding == "fsdp":
         run.whole = 2 / run.model_parallel  # gradients of a unit before they are scattered
     run.first_gradient_bytes = run.whole * (m.params_linear / m.layers + m.vocab * m.hidden)
@@ -483,18 +525,22 @@ def find_peak(run: SimpleNamespace) -> None:
     run.on_gpu = 0 if "cpu" in run.offload else 1
     stage = run.on_gpu * run.largest_stage
     weights = stage * (run.weight_bytes_per_gpu + run.optimizer_bytes_per_gpu)
-    run.resident_bytes = weights + run.adapter_bytes_per_gpu
+    run.resident_bytes = weights + run.adapter_bytes_per_gpu + run.bucket_bytes
     kept = stage * run.gradient_bytes_per_gpu if run.grad_accum > 1 else 0
     run.kept_gradient_bytes = kept
     base = run.resident_bytes + run.working_bytes + run.root_bytes + run.units_bytes
     run.loss_phase_bytes = run.resident_bytes + run.stored_bytes / run.pipeline_parallel
     run.loss_phase_bytes += run.logits_bytes + run.root_bytes + kept
     run.backward_start_bytes = base + run.stored_bytes + kept + run.first_gradient_bytes
+    # Autocast caches copies of trained weights; what is not checkpointed keeps copies of any weights.
+    is_stored = run.checkpointing == "none"
+    run.loss_phase_bytes += run.cast_weight_bytes if run.is_full or is_stored else 0
+    run.backward_start_bytes += run.cast_weight_bytes / (1 if is_stored else run.layers)
     run.backward_end_bytes = base + run.stored_bytes / run.layers + run.last_gradient_bytes
     run.backward_end_bytes += stage * run.gradient_bytes_per_gpu
     step = stage * (run.gradient_bytes_per_gpu + run.step_copy_bytes_per_gpu)
     run.optimizer_phase_bytes = run.resident_bytes + step
-    if run.is_traced:
+    if run.has_traced_state:
         stored, working = run.dropout_stored_bytes, run.dropout_working_bytes
 
         def at(moment: str, dropout: float) -> float:
@@ -502,13 +548,14 @@ def find_peak(run: SimpleNamespace) -> None:
             return max(peaks) + dropout * tokens
 
         gradients = (run.recipe_grad_accum - 1) * run.gradient_bytes_per_gpu
-        states = run.optimizer_bytes_per_gpu + kept - gradients
+        always = run.optimizer_bytes_per_gpu + run.bucket_bytes
+        states = always + kept - gradients
         forward, loss = at("forward_layers", stored + working), at("loss", stored)
         run.loss_phase_bytes = max(forward, loss) + states
         after_loss, last = at("loss_backward", stored), at("last_layer_backward", stored + working)
         run.backward_start_bytes = max(after_loss, last) + states
         first = at("first_layer_backward", run.dropout_layer_bytes)
-        run.backward_end_bytes = first + run.optimizer_bytes_per_gpu
+        run.backward_end_bytes = first + always
         run.optimizer_phase_bytes += run.fixed_of["workspace"]
     phases = {
         "loss": run.loss_phase_bytes, "start of backward": run.backward_start_bytes,
@@ -518,15 +565,16 @@ def find_peak(run: SimpleNamespace) -> None:
     run.peak_phase = max(phases, key=phases.__getitem__)
     run.process_gib = run.context_gib + (k.context_multi_gpu_gib if run.gpu_count > 1 else 0)
     run.transient_bytes = run.logits_bytes + run.working_bytes
-    stored = run.stored_bytes if run.data_parallel > 1 else 0
-    run.sharded_bytes = run.root_bytes + run.units_bytes + stored
-    run.allocated_gib = run.peak_bytes / GIB + (0 if run.is_traced else k.allocated_base_gib)
+    # FSDP2, of torchtune and torchtitan, frees gathered units in time, and leaves no gaps.
+    leaves_gaps = run.gathers_weights and run.stack not in ("torchtune", "compile")
+    run.sharded_bytes = run.root_bytes + run.units_bytes + run.stored_bytes if leaves_gaps else 0
+    run.allocated_gib = run.peak_bytes / GIB + (0 if run.has_traced_state else k.allocated_base_gib)
     lost = (k.reserved_transient * run.transient_bytes + k.reserved_sharded * run.sharded_bytes) / GIB
     left = run.g.usable_memory_gib - run.process_gib
     run.reserved_gib = min(run.allocated_gib * k.reserved_ratio + lost, max(left, run.allocated_gib))
     whole = {"alloc": run.allocated_gib, "reserved": run.reserved_gib}
     run.memory_gib = whole.get(run.memory_metric, run.reserved_gib + run.process_gib)
-    run.is_proven = run.has_proven_recipe and run.is_traced
+    run.is_proven = run.has_proven_recipe and run.has_traced_state
     before_step = max(value for name, value in phases.items() if name != "optimizer step")
     needed = max(run.optimizer_phase_bytes, before_step + k.fit_transient * run.transient_bytes)
     run.needed_gib = needed / GIB * k.fit_reserved_ratio + run.process_gib + k.fit_margin_gib
@@ -548,6 +596,9 @@ def rate(run: SimpleNamespace) -> None:
         run.matmul_flops_per_second *= 1 if g.vendor == "nvidia" else k.default_other_vendor
     if g.bf16_dense_tflops is None and run.training_precision != "fp16":
         run.matmul_flops_per_second *= k.emulated_bf16_rate
+    progress = {"engine": k.progress_engine, "mosaic": 0}.get(run.kernels, k.progress_default)
+    run.matmul_flops_per_second /= math.exp(progress * run.software_age_years)
+    run.matmul_flops_per_second *= k.gemm_sustained if throttles(g) else 1
     run.attention = "eager" if run.flash_attention == 0 else "flash"
     if run.attention == "flash" and g.architecture in BEFORE_AMPERE:
         run.attention = "efficient"
@@ -574,6 +625,18 @@ def rate(run: SimpleNamespace) -> None:
     if g.peer_to_peer and g.nvlink_gb_s:
         run.nvlink_bytes_per_second = g.nvlink_gb_s / 2 * 1e9 * k.link_efficiency
     run.memory_bytes_per_second = g.bandwidth_gb_s * 1e9
+    run.cache_bytes = (g.cache_mib or 0) * 2**20
+    # To dequantize a weight, a kernel moves it or computes it, whichever takes longer.
+    moved = (run.quantized_bytes + 2) / (run.memory_bytes_per_second * k.bandwidth_efficiency)
+    computed = k.dequantization_operations / ((g.fp32_tflops or peak / 16) * 1e12)
+    run.dequantized_weight_seconds = max(moved, computed)
+
+
+def throttles(gpu: Any) -> bool:
+    """True for NVIDIA's workstation and server cards with GDDR memory of Ampere and Ada, whose clocks fall."""
+    is_older_or_newer = gpu.architecture in BEFORE_AMPERE or gpu.architecture.startswith("Blackwell")
+    is_card = gpu.vendor == "nvidia" and gpu.segment != "consumer" and not is_older_or_newer
+    return is_card and str(gpu.memory_type).startswith("GDDR")
 
 
 def gemm_share(gpu: Any, peak: float, k: SimpleNamespace) -> float:
@@ -686,7 +749,10 @@ def time_tokens(run: SimpleNamespace) -> None:
     run.__dict__.update(work or {})
     again, products = run.recompute_passes, run.matmul_flops_per_second
     effective = memory * k.bandwidth_efficiency
-    sorting = run.expert_flop_share * k.expert_half_width / m.intermediate
+    is_engine = run.kernels == "engine"
+    run.expert_overhead = math.exp(k.progress_experts * run.software_age_years) if is_engine else 1
+    run.expert_width_share = k.expert_half_width * run.expert_overhead / m.intermediate
+    sorting = run.expert_flop_share * run.expert_width_share
     run.matmul_seconds_per_token = (
         run.folds_adapters * 2 * run.linear_active * run.expert_flop_share / products
     )
@@ -697,7 +763,10 @@ def time_tokens(run: SimpleNamespace) -> None:
         halved = work["attention_16bit_per_token"] / 2 * run.attention_length / run.attended_length
         in_fp32 = work["attention_fp32_per_token"] / 2 / (run.fp32_flops_per_second * k.attention_fp32)
         run.attention_seconds_per_token = halved / run.attention_flops_per_second + in_fp32
-        run.elementwise_seconds_per_token = work["moved_bytes_per_token"] / effective
+        # Two tensors of the MLP that a kernel reads, and one that it writes.
+        run.cached_share = min(1, run.cache_bytes / (3 * 2 * run.active_intermediate * run.micro_step_tokens))
+        uncached = work["moved_bytes_per_token"] * (1 - k.cache_gain * run.cached_share)
+        run.elementwise_seconds_per_token = uncached / effective
         return
     weights = 2 * run.linear_active * (run.product_passes + again) * (1 / run.fp8_speedup + sorting)
     adapters = 2 * run.adapter_params / m.experts * (3 + again)
@@ -731,14 +800,13 @@ def time_micro_step(run: SimpleNamespace) -> None:
     run.fixed_traffic_seconds = (work["moved_weight_bytes"] + folding) / (memory * k.bandwidth_efficiency)
     run.fixed_traffic_seconds += work["kernel_launches"] * k.kernel_seconds
     run.dequantization_seconds = 0.0
-    if run.is_counted and run.quantization != "gptq":
-        rate = memory * k.dequantization_efficiency
-        run.dequantization_seconds = work["dequantized_traffic_bytes"] / rate
-        run.dequantization_seconds *= (1 + 2) / (0.5625 + 2) if run.quantization == "int8" else 1
-    elif run.is_quantized:
-        times = k.dequantization_gptq if run.quantization == "gptq" else k.dequantization_nf4
-        layer_bytes = m.params_linear * (1 - run.unquantized_share) * (run.quantized_bytes + 2)
-        run.dequantization_seconds = layer_bytes * (2 + again) * times / memory
+    if run.is_quantized:
+        dequantized = m.params_linear * (1 - run.unquantized_share) * (2 + again)
+        if run.quantization == "gptq":
+            dequantized *= k.dequantization_gptq
+        elif run.is_counted:  # on traces of NF4
+            dequantized = work["dequantized_traffic_bytes"] / (BYTES_OF_A_WEIGHT["nf4"] + 2)
+        run.dequantization_seconds = dequantized * run.dequantized_weight_seconds
     run.hook_seconds = 0.0
     if run.sharding == "zero3" and run.is_trainer:
         run.hook_seconds = m.layers * k.zero3_hook_seconds
@@ -749,7 +817,8 @@ def time_micro_step(run: SimpleNamespace) -> None:
         host += work["autograd_operations"] * k.autograd_operation_seconds
     else:
         grouped = run.stack != "hf" and run.expert_params > 0
-        host = m.layers * (2 + again) * (k.host_seconds_layer + (k.host_seconds_experts if grouped else 0))
+        routing = k.host_seconds_experts * run.expert_overhead if grouped else 0
+        host = m.layers * (2 + again) * (k.host_seconds_layer + routing)
         host *= 1 if run.is_full else k.host_adapter_factor
         host *= 1 + k.host_quantized if run.is_quantized else 1
     loops = run.stack == "hf" and run.expert_params > 0
@@ -759,6 +828,9 @@ def time_micro_step(run: SimpleNamespace) -> None:
     if run.is_full:
         moments = 4 if "8bit" in run.optimizer else 4 * run.full_weight_bytes
         moved = m.params_total * (3 * run.full_weight_bytes + moments)
+    is_foreach = run.optimizer == "adamw" and run.stack in FOREACH_BY_DEFAULT
+    if is_foreach and run.training_precision != "deepspeed_bf16" and "cpu" not in run.offload:
+        moved *= (13 + 8) / (4 + 3)  # tensors read and written, one operation at a time and fused
     run.optimizer_seconds_unsharded = moved * k.optimizer_traffic / memory
     run.gathered_bytes = m.params_linear * run.linear_width + run.params_unquantized * 2
     run.gather_passes = 2 + (again if run.sharding == "zero3" else 0)
@@ -823,6 +895,7 @@ def time_step(run: SimpleNamespace) -> None:
         nodes = run.node_count
         inside = run.collective_bytes * (ranks - 1) / ranks / run.link_bytes_per_second
         run.collective_seconds = max(inside, run.collective_bytes * (nodes - 1) / nodes / network)
+        run.collective_seconds /= k.zero3_link if run.sharding == "zero3" else 1
         if run.shards_weights:
             calls = 3 * m.layers / stages
             run.collective_seconds += calls * k.collective_latency_seconds * math.log2(ranks)

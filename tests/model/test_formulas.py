@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator
+from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,6 +44,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     ),
     "offload": (None, None, "cpu", "act", "cpu+act"), "memory_metric": (None, "alloc", "reserved", "smi"),
     "fp8": (None, None, 0, 1, 2), "node_network_gbps": (None, 100, 3200),
+    "software_date": (None, date(2019, 7, 1), date(2024, 10, 1), date(2025, 11, 15), date(2030, 1, 1)),
 }  # fmt: skip
 
 
