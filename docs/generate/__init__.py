@@ -35,6 +35,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/reasons.md": codes.page,
     "reference/cost-parameters.md": parameters.page,
     "explanation/accuracy.md": accuracy.page,
+    "../README.md": accuracy.readme,
     "explanation/price-gates.md": price_gates.page,
 }
 """The function that returns each page, keyed by the page's path in ``DOCS``."""

@@ -1,5 +1,7 @@
-"""docs/explanation/accuracy.md: how far to trust an answer, with figures from catalog/calibration.yaml."""
+"""docs/explanation/accuracy.md and a paragraph of README.md: the model's errors, from catalog/calibration.yaml."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from string import Template
 from textwrap import fill
@@ -7,16 +9,65 @@ from typing import Any
 
 import yaml
 
+from docs.generate.markdown import table
+from pipeline.catalog.source_config import read_yaml
 from pipeline.home.paths import CATALOG_DIR
 
 TEMPLATE = Path(__file__).with_name("accuracy.md.template")
+REASONS = Path(__file__).with_name("missed_sources.yaml")
+README = Path(__file__).parents[2] / "README.md"
+WORST = 10
+"""The number of sources, for each quantity, that the page lists as those that the model misses most."""
 
 
 def page() -> str:
     """Return the page."""
-    record = yaml.safe_load((CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8"))
+    record = _record()
     figures = fill(in_words(record), 128, break_on_hyphens=False)
-    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(figures=figures)
+    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(figures=figures, worst=worst(record))
+
+
+def readme() -> str:
+    """Return README.md with the paragraph that states the model's errors."""
+    paragraph = fill(briefly(_record()), 128, subsequent_indent="  ", break_on_hyphens=False)
+    text = README.read_text(encoding="utf-8")
+    return re.sub(r"- \*\*Memory and speed\*\*: .*?\n(?=- )", f"{paragraph}\n", text, flags=re.DOTALL)
+
+
+def briefly(record: dict[str, Any]) -> str:
+    """Return the README's paragraph, from a calibration record."""
+    memory, speed, own = record["memory"], record["speed"], record["fit_verdicts"]["on_their_own_card"]
+    held = [record["bands"][name]["held_out_coverage_by_family"] for name in ("memory", "speed")]
+    return (
+        "- **Memory and speed**: calibrated on published measurements, none of them ours. For a source that the "
+        f"model has not seen, the median error is {memory['of_a_stranger']['median']:.1%} for peak memory and "
+        f"{speed['of_a_stranger']['median']:.1%} for tokens per second, averaged over "
+        f"{memory['of_a_stranger']['sources']} and {speed['of_a_stranger']['sources']} sources. Bands meant to "
+        f"contain 80% of the measurements contain {held[0]:.0%} of the peaks and {held[1]:.0%} of the speeds. Of "
+        f"{own['died']} runs that ran out of memory, {own['died_as_predicted']} are predicted not to fit."
+    )
+
+
+def worst(record: dict[str, Any]) -> str:
+    """Return a table of the sources that the model misses most, with the reasons."""
+    rows = list(_worst_rows(record))
+    return table(("quantity", "source", "runs", "median error", "mean error", "why"), rows)
+
+
+def _worst_rows(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    reasons = read_yaml(REASONS, dict[str, dict[str, str]])
+    for quantity in ("memory", "speed"):
+        by_source = record[quantity]["leave_one_family_out_by_source"]
+        for source in sorted(by_source, key=lambda name: -by_source[name]["median"])[:WORST]:
+            errors = by_source[source]
+            yield (
+                quantity, f"`{source}`", str(errors["runs"]), f"{errors['median']:.0%}",
+                f"{errors['mean']:.0%}", reasons[quantity].get(source, "not known"),
+            )  # fmt: skip
+
+
+def _record() -> dict[str, Any]:
+    return dict(yaml.safe_load((CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8")))
 
 
 def in_words(record: dict[str, Any]) -> str:

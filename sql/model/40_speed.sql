@@ -57,8 +57,13 @@ WITH _speed_rates AS (
         )) AS cached_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in
         -- fp32 and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): memory or arithmetic limits them.
+        -- The matrix product that follows finds in the cache what fits there of one matrix of the MLP.
         greatest(
-            (quantized_bytes + bytes_16bit()) / (memory_bytes_per_second * k.bandwidth_efficiency),
+            (
+                s.quantized_bytes + bytes_16bit() * (1 - k.cache_gain * least(1e0, s.cache_bytes / (
+                    bytes_16bit() * s.hidden * s.intermediate
+                )))
+            ) / (memory_bytes_per_second * k.bandwidth_efficiency),
             k.dequantization_operations / (coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12)
         ) AS dequantized_weight_seconds
     FROM with_work(settings) AS s
