@@ -50,11 +50,6 @@ WITH _speed_rates AS (
         CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END
             AS expert_overhead,
         k.expert_half_width * expert_overhead / s.intermediate AS expert_width_share,
-        -- A kernel finds in the cache what the kernel before it wrote there: an elementwise operation of the
-        -- MLP reads two tensors and writes one.
-        least(1e0, s.cache_bytes / (
-            3e0 * bytes_16bit() * s.active_intermediate * s.micro_batch * s.seq_len / s.context_parallel
-        )) AS cached_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in
         -- fp32 and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): memory or arithmetic limits them.
         -- The matrix product that follows finds in the cache what fits there of one matrix of the MLP.
@@ -183,7 +178,6 @@ SELECT
     -- The backward pass moves twice as many bytes as the forward pass.
     CASE
         WHEN is_counted THEN moved_bytes_per_token / (memory_bytes_per_second * k.bandwidth_efficiency)
-            * (1 - k.cache_gain * cached_share)
         ELSE layers * layer_bytes_per_token
             * (
                 k.traffic_fused * (1 + fp32_residual * k.traffic_fp32_residual)
@@ -291,8 +285,17 @@ WITH _speed_compute AS (
         (matmul_seconds_per_token * micro_step_tokens + weight_read_seconds) / model_parallel
             AS matmul_seconds,
         attention_seconds_per_token * micro_step_tokens / model_parallel AS attention_seconds,
-        (elementwise_seconds_per_token * micro_step_tokens + fixed_traffic_seconds) / model_parallel
-            AS traffic_seconds,
+        -- A kernel finds in the cache what the kernel before it wrote there: an elementwise operation of the
+        -- MLP reads two tensors and writes one. The constants of other than eager kernels include this.
+        CASE
+            WHEN is_counted
+                THEN least(1e0, cache_bytes / (3e0 * bytes_16bit() * active_intermediate * micro_step_tokens))
+            ELSE 0e0
+        END AS cached_share,
+        (
+            elementwise_seconds_per_token * micro_step_tokens * (1 - k.cache_gain * cached_share)
+            + fixed_traffic_seconds
+        ) / model_parallel AS traffic_seconds,
         -- The last stage of a pipeline computes the head, for which the other stages wait.
         logits_seconds_per_token * micro_step_tokens / tensor_parallel
             * (1 / pipeline_parallel + k.head_imbalance * (1 - 1 / pipeline_parallel)) AS logits_seconds,

@@ -626,14 +626,17 @@ def rate(run: SimpleNamespace) -> None:
         run.nvlink_bytes_per_second = g.nvlink_gb_s / 2 * 1e9 * k.link_efficiency
     run.memory_bytes_per_second = g.bandwidth_gb_s * 1e9
     run.cache_bytes = (g.cache_mib or 0) * 2**20
-    # To dequantize a weight, a kernel moves it or computes it, whichever takes longer.
-    moved = (run.quantized_bytes + 2) / (run.memory_bytes_per_second * k.bandwidth_efficiency)
+    # To dequantize a weight, a kernel moves it or computes it, whichever takes longer; what it writes of a
+    # matrix of the MLP may still be in the cache when the product reads it.
+    matrix = 2 * run.hidden * run.intermediate
+    written = 2 * (1 - k.cache_gain * min(matrix, run.cache_bytes) / matrix)
+    moved = (run.quantized_bytes + written) / (run.memory_bytes_per_second * k.bandwidth_efficiency)
     computed = k.dequantization_operations / ((g.fp32_tflops or peak / 16) * 1e12)
     run.dequantized_weight_seconds = max(moved, computed)
 
 
 def throttles(gpu: Any) -> bool:
-    """True for NVIDIA's workstation and server cards with GDDR memory of Ampere and Ada, whose clocks fall."""
+    """True for NVIDIA's workstation and server cards of Ampere and Ada with GDDR, whose clocks fall."""
     is_older_or_newer = gpu.architecture in BEFORE_AMPERE or gpu.architecture.startswith("Blackwell")
     is_card = gpu.vendor == "nvidia" and gpu.segment != "consumer" and not is_older_or_newer
     return is_card and str(gpu.memory_type).startswith("GDDR")
@@ -763,10 +766,7 @@ def time_tokens(run: SimpleNamespace) -> None:
         halved = work["attention_16bit_per_token"] / 2 * run.attention_length / run.attended_length
         in_fp32 = work["attention_fp32_per_token"] / 2 / (run.fp32_flops_per_second * k.attention_fp32)
         run.attention_seconds_per_token = halved / run.attention_flops_per_second + in_fp32
-        # Two tensors of the MLP that a kernel reads, and one that it writes.
-        run.cached_share = min(1, run.cache_bytes / (3 * 2 * run.active_intermediate * run.micro_step_tokens))
-        uncached = work["moved_bytes_per_token"] * (1 - k.cache_gain * run.cached_share)
-        run.elementwise_seconds_per_token = uncached / effective
+        run.elementwise_seconds_per_token = work["moved_bytes_per_token"] / effective
         return
     weights = 2 * run.linear_active * (run.product_passes + again) * (1 / run.fp8_speedup + sorting)
     adapters = 2 * run.adapter_params / m.experts * (3 + again)
@@ -873,8 +873,12 @@ def time_step(run: SimpleNamespace) -> None:
     run.matmul_seconds = run.matmul_seconds_per_token * tokens + run.weight_read_seconds
     run.matmul_seconds /= run.model_parallel
     run.attention_seconds = run.attention_seconds_per_token * tokens / run.model_parallel
-    traffic = run.elementwise_seconds_per_token * tokens + run.fixed_traffic_seconds
-    run.traffic_seconds = traffic / run.model_parallel
+    # Two tensors of the MLP that a kernel reads, and one that it writes, if there is an MLP.
+    tensors = 3 * 2 * run.active_intermediate * tokens
+    run.cached_share = min(tensors, run.cache_bytes) / tensors if tensors else 1
+    run.cached_share *= run.is_counted
+    elementwise = run.elementwise_seconds_per_token * tokens * (1 - k.cache_gain * run.cached_share)
+    run.traffic_seconds = (elementwise + run.fixed_traffic_seconds) / run.model_parallel
     waits = 1 / stages + k.head_imbalance * (1 - 1 / stages)
     run.logits_seconds = run.logits_seconds_per_token * tokens / run.tensor_parallel * waits
     run.dequantize_seconds = run.dequantization_seconds / run.model_parallel

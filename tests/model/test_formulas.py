@@ -17,10 +17,10 @@ MODELS = (
     "llama-3.1-8b", "llama-3.1-70b", "llama-3.2-1b", "gemma-2b", "gemma-2-9b", "qwen2.5-0.5b", "mistral-7b",
     "mpt-7b", "phi-2", "nemotron-h-56b", "qwen3.5-9b", "mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3",
     "llama-4-scout", "llama-4-maverick", "gpt-oss-20b", "nemotron-3-nano-30b-a3b", "granite-4.0-h-small",
-    "qwen3-next-80b-a3b", "gemma-4-26b-a4b", "two-experts", "nemotron-4-340b",
+    "qwen3-next-80b-a3b", "gemma-4-26b-a4b", "two-experts", "mamba-370m", "nemotron-4-340b",
 )  # fmt: skip
-"""Dense and of experts, gated or not, tied or not, with windows, linear layers, latents, shared experts; the
-last has a matrix of more weights than 32 bits count."""
+"""Dense and of experts, gated or not, tied or not, with windows, linear layers, latents, shared experts; one
+without an MLP; the last has a matrix of more weights than 32 bits count."""
 GPUS = (
     "t4", "v100-sxm-32gb", "p100-pcie-16gb", "titan-rtx", "rtx-2080-ti", "rtx-3090", "rtx-4090", "rtx-5090",
     "rtx-6000-ada", "a10g", "l40s", "a100-pcie-40gb", "a100-sxm-80gb", "h100-pcie-nvlink-80gb",
