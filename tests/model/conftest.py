@@ -34,6 +34,13 @@ def model() -> Iterator[duckdb.DuckDBPyConnection]:
     connection.close()
 
 
+@pytest.fixture(scope="session")
+def newest_software(model: duckdb.DuckDBPyConnection) -> str:
+    """The month of the newest software that was measured, as assumptions give it."""
+    ((month,),) = model.execute("SELECT max(software_date) FROM main.measured_runs").fetchall()
+    return f"{month:%Y-%m}"
+
+
 @pytest.fixture
 def scratch(model: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
     """The model's database; what a test changes is undone."""

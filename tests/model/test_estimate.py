@@ -66,13 +66,14 @@ def test_settings_are_read_under_all_their_names(answered: Answered) -> None:
         assert answered(**one)["memory_gib"]
 
 
-def test_defaults_that_are_rules_are_told_as_rules(answered: Answered) -> None:
+def test_defaults_that_are_rules_are_told_as_rules(answered: Answered, newest_software: str) -> None:
     answer = answered()
     assert tuple(answer) == OUTPUT_COLUMNS
     assert answer["assumptions"] == (
         "gpu_count: 1; autocast: 1 in the Transformers Trainer, else 0; lora_rank: 16; "
         "lora_targets: all linear layers; training_precision: bf16; optimizer: adamw; micro_batch: 1; "
-        "seq_len: 2048; grad_accum: 1; checkpointing: full; flash_attention: 1; stack: hf"
+        "seq_len: 2048; grad_accum: 1; checkpointing: full; flash_attention: 1; stack: hf; "
+        f"software_date: {newest_software}"
     )
     assert (answer["fits"], answer["error"]) == ("true", "")
 

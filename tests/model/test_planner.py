@@ -227,9 +227,10 @@ def test_a_plan_says_what_is_true_of_its_candidate(
     }  # fmt: skip
 
 
-def test_the_defaults_that_a_plan_uses_are_stated(plans: list[Row]) -> None:
+def test_the_defaults_that_a_plan_uses_are_stated(plans: list[Row], newest_software: str) -> None:
     said = {plan["job"]: json.loads(plan["assumptions"]) for plan in plans}
-    common = {"stack": "liger", "optimizer": "adamw_fused", "is_packed": True}
+    always = {"is_packed": True, "software_date": newest_software}
+    common = always | {"stack": "liger", "optimizer": "adamw_fused"}
     batch = {"global_batch_tokens": 2**17}
     ranks = common | batch | {"lora_rank": 16, "lora_targets": "all_linear", "training_precision": "bf16"}
     usual = ranks | {"seq_len": 2048, "max_gpus": 64}
@@ -237,7 +238,7 @@ def test_the_defaults_that_a_plan_uses_are_stated(plans: list[Row]) -> None:
         "usual": usual, "bold": usual, "offloaded": usual, "small": common | {"seq_len": 2048},
         "engine": {name: usual[name] for name in usual.keys() - {"stack", "max_gpus"}},
         "packed": ranks | {"quantization": "nf4dq", "unquantized": "experts"},
-        "wanted": batch | {"training_precision": "bf16", "is_packed": True},
+        "wanted": always | batch | {"training_precision": "bf16"},
         "from scratch": common | {"training_precision": "amp", "global_batch_tokens": 2**19},
         "too long": common | batch | {"training_precision": "amp"},
     }  # fmt: skip
