@@ -1,8 +1,9 @@
 """Properties of every model, card and setting: each query compares thousands of neighbours at once."""
 
 import duckdb
+import pytest
 
-from tests.model.conftest import Row, ask
+from tests.model.conftest import Row, answers, ask
 
 GRID = """
 SELECT m.model, g.gpu, t.method, c.checkpointing, k.stack, b.micro_batch, s.seq_len, 0 AS kbit_upcast,
@@ -85,3 +86,152 @@ def test_a_card_of_unknown_form_is_no_faster_than_any_of_its_forms(model: duckdb
         if speeds[kind["model"], derived] > speeds[kind["model"], stated] * (1 + 1e-9)
     ]
     assert faster == []
+
+
+SMALLER_MODELS = """
+SELECT m.model, t.method, k.stack, s.sharding, s.gpu_count, c.checkpointing, l.seq_len, 0 AS kbit_upcast,
+    'h100-sxm-80gb' AS gpu, row_number() OVER () AS job
+FROM main.models AS m, (VALUES ('lora'), ('qlora')) AS t(method), (VALUES ('hf'), ('liger')) AS k(stack),
+    (VALUES ('none', 1), ('ddp', 2), ('fsdp', 2)) AS s(sharding, gpu_count),
+    (VALUES ('none'), ('full')) AS c(checkpointing), (VALUES (512), (8192)) AS l(seq_len)
+WHERE m.params_total <= 71e9
+"""
+"""Every model of up to 70B parameters, as its name rounds them, with frozen weights of either kind."""
+
+
+def test_quantized_weights_need_no_more_memory_than_whole_ones(scratch: duckdb.DuckDBPyConnection) -> None:
+    """Unless k-bit training upcasts, which widens the residual stream."""
+    scratch.execute(f"CREATE OR REPLACE TEMP TABLE smaller AS {SMALLER_MODELS}")
+    pairs = "model, stack, sharding, checkpointing, seq_len"
+    found = ask(
+        scratch,
+        "WITH _need AS ("
+        " SELECT g.*, m.needed_gib FROM memory_of('smaller') AS m JOIN smaller AS g USING (job))"
+        f" SELECT {pairs}, q.needed_gib AS quantized, w.needed_gib AS whole"
+        f" FROM _need AS q JOIN _need AS w USING ({pairs}) WHERE q.method = 'qlora' AND w.method = 'lora'",
+    )
+    assert len({row["model"] for row in found}) > 100
+    assert [row for row in found if row["quantized"] > row["whole"]] == []
+
+
+def test_replicas_need_their_gradients_once_more_than_one_gpu(model: duckdb.DuckDBPyConnection) -> None:
+    """For the buckets in which DDP reduces them: whether memory is traced or computed, at any moment."""
+    kinds = [
+        {"model": name, "method": method, "stack": stack, "checkpointing": checkpointing, "grad_accum": steps,
+         "gpu": "h100-sxm-80gb"}
+        for name in ("llama-3.1-8b", "mixtral-8x7b", "gemma-2-9b") for method in ("full", "lora", "qlora")
+        for stack in ("hf", "foak", "liger", "litgpt", "torchtune", "compile")
+        for checkpointing in ("none", "full") for steps in (1, 4)
+    ]  # fmt: skip
+    alone = answers(model, "memory_terms_of", [kind | {"gpu_count": 1} for kind in kinds])
+    both = answers(model, "memory_terms_of", [kind | {"gpu_count": 2, "sharding": "ddp"} for kind in kinds])
+    more = [two["peak_bytes"] - one["peak_bytes"] for one, two in zip(alone, both, strict=True)]
+    gradients = [one["trainable_params"] * one["gradient_bytes"] for one in alone]
+    assert more == pytest.approx(gradients, rel=1e-6)
+    assert min(gradients) > 0
+    (traced, computed) = answers(
+        model, "memory_terms_of",
+        [{"model": "llama-3.1-8b", "gpu": "h100-sxm-80gb", "gpu_count": 2, "recipe": recipe,
+          "optimizer": "adamw_fused"} for recipe in ("hf-lora-ddp", "hf-lora")],
+    )  # fmt: skip
+    assert (traced["bucket_bytes"], computed["bucket_bytes"] > 0) == (0, True)
+    assert traced["peak_bytes"] == pytest.approx(computed["peak_bytes"], rel=0.01)
+
+
+def test_two_layers_of_offloaded_checkpoints_are_on_the_gpu(scratch: duckdb.DuckDBPyConnection) -> None:
+    """Of a model with fewer layers, all are."""
+    for layers in (1, 2):
+        scratch.execute(
+            f"INSERT INTO main.models SELECT * REPLACE ('layers-{layers}' AS model, {layers} AS layers)"
+            " FROM main.models WHERE model = 'llama-3.1-8b'"
+        )
+    shared = {"gpu": "h100-sxm-80gb", "method": "full", "stack": "compile", "checkpointing": "full"}
+    on_gpu = {"layers-1": 1, "layers-2": 2, "llama-3.2-1b": 2, "llama-3.1-70b": 2}
+    runs: list[Row] = [shared | {"model": name, "offload": kind} for name in on_gpu for kind in ("act", "")]
+    found = answers(scratch, "memory_terms_of", runs)
+    for (name, kept), left, whole in zip(on_gpu.items(), found[::2], found[1::2], strict=True):
+        layers = {"layers-1": 1, "layers-2": 2}.get(name, left["layers"])
+        assert left["stored_bytes"] * layers == pytest.approx(whole["stored_bytes"] * kept), name
+
+
+def test_older_software_is_no_faster(scratch: duckdb.DuckDBPyConnection) -> None:
+    """Nor is it slower where no progress is known: with llm-foundry, and more than three years back."""
+    scratch.execute(
+        "CREATE OR REPLACE TEMP TABLE dated AS SELECT *, row_number() OVER () AS job"
+        " FROM (VALUES ('llama-3.1-8b'), ('mixtral-8x7b'), ('deepseek-v2-lite')) AS m(model),"
+        " (VALUES ('rtx-4090'), ('l40s'), ('h100-sxm-80gb'), ('mi300x')) AS g(gpu),"
+        " (VALUES ('full'), ('lora'), ('qlora')) AS t(method), (VALUES (1), (16)) AS c(gpu_count),"
+        " (SELECT stack FROM stacks()) AS s(stack),"
+        " (SELECT newest_software() - days AS software_date FROM (VALUES (-500), (0), (1), (365), (1096), (3000)) AS d(days))"
+    )
+    speeds = (
+        "WITH _speed AS (SELECT g.*, s.tokens_per_second_per_gpu AS speed"
+        " FROM speed_of('dated') AS s JOIN dated AS g USING (job)), _next AS ("
+        " SELECT *, lead(software_date) OVER w AS newer, lead(speed) OVER w AS newer_speed FROM _speed"
+        " WINDOW w AS (PARTITION BY model, gpu, method, gpu_count, stack ORDER BY software_date)) FROM _next"
+    )
+    assert ask(scratch, f"{speeds} WHERE speed > newer_speed * (1 + 1e-9)") == []
+    ((slower, same),) = scratch.execute(
+        f"SELECT list_sort(list(DISTINCT stack) FILTER (speed < newer_speed * 0.99)),"
+        f" count(*) FILTER (abs(speed - newer_speed) > 1e-9 * speed AND (software_date >= newest_software()"
+        f" OR newer < newest_software() - 1095)) FROM ({speeds})"
+    ).fetchall()
+    stacks = {name for (name,) in scratch.execute("SELECT stack FROM stacks()").fetchall()}
+    assert (set(slower), same) == (stacks - {"mosaic"}, 0)
+
+
+PLANNED = """
+SELECT concat_ws(' ', model, method, seq_len) AS job, *
+FROM (
+    VALUES ('qwen2.5-0.5b'), ('llama-3.1-8b'), ('gemma-2-9b'), ('mixtral-8x7b'), ('llama-3.1-70b')) AS m(model),
+    (VALUES ('full'), ('lora'), ('qlora')) AS t(method), (VALUES (2048), (32768)) AS l(seq_len)
+"""
+
+
+@pytest.fixture(scope="module")
+def plans(model: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    model.execute(f"CREATE OR REPLACE TEMP TABLE planned AS {PLANNED}")
+    model.execute(
+        "CREATE OR REPLACE TEMP TABLE planned_on AS SELECT p.*, g.year < 2020 AS is_old,"
+        " gpu_family(g.architecture, g.segment) AS family FROM plans_for('planned') AS p"
+        " JOIN main.gpus AS g USING (gpu_id) WHERE p.infeasible_reason IS DISTINCT FROM 'no_bf16'"
+    )
+    return model
+
+
+def test_a_larger_card_of_the_family_fits_as_likely(plans: duckdb.DuckDBPyConnection) -> None:
+    """Older cards, whose drivers take less memory, are compared with older ones."""
+    pairs = (
+        "FROM planned_on AS s JOIN planned_on AS l"
+        " ON (l.job, l.family, l.is_old, l.gpu_count) = (s.job, s.family, s.is_old, s.gpu_count)"
+        " AND l.usable_memory_gib > s.usable_memory_gib"
+    )
+    ((compared, likelier),) = plans.execute(
+        f"SELECT count(*), count(*) FILTER (l.fit_probability > s.fit_probability + 0.1) {pairs}"
+    ).fetchall()
+    assert compared > likelier > 1000
+    less = f"SELECT s.job, s.gpu_id, l.gpu_id AS larger, s.gpu_count {pairs}"
+    assert ask(plans, f"{less} WHERE l.fit_probability < s.fit_probability - 1e-9") == []
+
+
+def test_twice_the_gpus_fit_as_likely(plans: duckdb.DuckDBPyConnection) -> None:
+    """From two on: one GPU needs neither collectives nor, if nothing is sharded, buckets of gradients."""
+    pairs = (
+        "FROM planned_on AS f JOIN planned_on AS t"
+        " ON (t.job, t.gpu_id, t.gpu_count) = (f.job, f.gpu_id, 2 * f.gpu_count)"
+    )
+    ((compared,),) = plans.execute(f"SELECT count(*) {pairs} WHERE f.gpu_count > 1").fetchall()
+    assert compared > 1000
+    less = f"SELECT f.job, f.gpu_id, f.gpu_count, f.fit_probability - t.fit_probability AS fall {pairs}"
+    assert ask(plans, f"{less} WHERE fall > 1e-9 AND f.gpu_count > 1") == []
+    ((context, ratio),) = plans.execute(
+        "SELECT k.context_multi_gpu_gib, k.fit_reserved_ratio FROM constants() WHERE calibration = 'all'"
+    ).fetchall()
+    more = ask(
+        plans,
+        f"SELECT f.job, f.gpu_id, t.sharding, t.least_needed_gib - f.least_needed_gib AS more,"
+        f" f.gradients_gib {pairs} WHERE f.gpu_count = 1 AND more > 0",
+    )
+    assert more
+    wrong = [row for row in more if row["more"] > context + ratio * row["gradients_gib"] + 1e-9]
+    assert wrong == []
