@@ -16,13 +16,21 @@ COMMENT ON FUNCTION least_agreeing_runs IS
 
 CREATE OR REPLACE MACRO with_recipes(settings) AS TABLE
 WITH _recipes_found AS (
-    SELECT s.* REPLACE (coalesce(recipe_named(s.recipe), r.recipe) AS recipe)
+    SELECT
+        s.* REPLACE (coalesce(recipe_named(s.recipe), r.recipe) AS recipe),
+        coalesce(s.recipe IS NULL AND s.is_quantized AND r.method = 'lora', FALSE) AS is_traced_unquantized
     FROM query_table(settings) AS s
     LEFT JOIN main.recipe_settings AS r
         ON r.is_mapped = 1
         AND r.stack = s.stack
-        AND r.method = CASE s.method WHEN 'pretrain' THEN 'full' ELSE s.method END
-        AND r.quantization = CASE s.quantization WHEN 'nf4dq' THEN 'nf4' ELSE s.quantization END
+        AND (r.method, r.quantization) = CASE
+            -- No trace is of QLoRA without upcasts in this stack; its activations are those of LoRA.
+            WHEN s.is_quantized AND s.stack = 'hf' AND s.kbit_upcast = 0 THEN ('lora', 'none')
+            ELSE (
+                CASE s.method WHEN 'pretrain' THEN 'full' ELSE s.method END,
+                CASE s.quantization WHEN 'nf4dq' THEN 'nf4' ELSE s.quantization END
+            )
+        END
         AND r.kbit_upcast = CASE WHEN s.is_quantized THEN s.kbit_upcast ELSE 0e0 END
         AND r.training_precision = s.training_precision
         AND r.checkpointing = s.checkpointing
@@ -41,7 +49,8 @@ WITH _recipes_found AS (
 SELECT
     f.*,
     -- Each rank under DDP holds all that a single GPU holds. A recipe that a run names is traced as it is.
-    r.recipe IS NOT NULL AND (f.sharding IN ('none', 'ddp') OR r.sharding = f.sharding) AS is_traced_whole,
+    r.recipe IS NOT NULL AND NOT f.is_traced_unquantized
+        AND (f.sharding IN ('none', 'ddp') OR r.sharding = f.sharding) AS is_traced_whole,
     coalesce(r.sharding, 'none') AS recipe_sharding, r.grad_accum AS recipe_grad_accum,
     -- 1 if only the run's adapters have dropout, -1 if only the traced adapters do, and 0 otherwise.
     CASE

@@ -197,7 +197,8 @@ _memory_states AS (
         END * micro_step_tokens / tensor_parallel
         + CASE WHEN checkpointing = 'full' THEN 0e0 ELSE folded_bytes END) AS stored_bytes,
         coalesce(
-            traced_working, (working_bytes_per_token * micro_step_tokens + unpacked_bytes) / tensor_parallel
+            traced_working + CASE WHEN is_traced_unquantized THEN unpacked_bytes ELSE 0e0 END,
+            (working_bytes_per_token * micro_step_tokens + unpacked_bytes) / tensor_parallel
         )
         + CASE
             WHEN doubles_checkpoints

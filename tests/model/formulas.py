@@ -146,11 +146,14 @@ def find_recipe(run: SimpleNamespace) -> None:
     """Find the traced recipe: the one that the run names, or the one whose settings it has.
 
     Sharding splits states over GPUs but leaves a rank's activations as they are: a sharded run has the
-    activations of a run on one GPU, where the code is the same.
+    activations of a run on one GPU, where the code is the same. Likewise, a run over quantized weights that
+    are not prepared for training has the activations of one over whole weights.
     """
+    lacks_traces = run.is_quantized and run.stack == "hf" and not run.kbit_upcast
+    method = "lora" if lacks_traces else "full" if run.method == "pretrain" else run.method
     wanted = {
-        "stack": run.stack, "method": "full" if run.method == "pretrain" else run.method,
-        "quantization": "nf4" if run.quantization == "nf4dq" else run.quantization,
+        "stack": run.stack, "method": method,
+        "quantization": "none" if lacks_traces else run.quantization.replace("nf4dq", "nf4"),
         "kbit_upcast": run.kbit_upcast if run.is_quantized else 0, "sharding": "none",
         "training_precision": run.training_precision, "checkpointing": run.checkpointing,
         "flash_attention": min(1, run.flash_attention), "loss_kernel": run.loss_kernel,
@@ -177,7 +180,9 @@ def find_recipe(run: SimpleNamespace) -> None:
     traced = run.tables.recipes.get(run.recipe, {})
     run.recipe_grad_accum = traced.get("grad_accum")
     run.recipe_sharding = traced.get("sharding", "none")
+    run.is_traced_unquantized = lacks_traces and not named and bool(found)
     run.is_traced_whole = run.recipe is not None and (is_replica or run.recipe_sharding == run.sharding)
+    run.is_traced_whole = run.is_traced_whole and not run.is_traced_unquantized
     run.untraced_dropout = 0
     if run.lora_dropout is not None and run.has_adapters:
         run.untraced_dropout = (run.lora_dropout > 0) - ((traced.get("lora_dropout") or 0) > 0)
@@ -492,6 +497,7 @@ def remember_activations(run: SimpleNamespace) -> None:
         ):  # fmt: skip
             size = run.fixed_of[name] + (run.token_of[name] + dropout) * tokens
             setattr(run, f"{name}_bytes", size)
+        run.working_bytes += run.unpacked_bytes if run.is_traced_unquantized else 0
     if run.doubles_checkpoints:
         copies = k.sharded_adapter_copies * run.checkpoint_bytes_per_token
         run.working_bytes += copies * tokens / run.tensor_parallel

@@ -21,6 +21,9 @@ SAME: tuple[tuple[Row, Row], ...] = (
     # A model split over all GPUs needs no sharding; eight stages of 32 layers are possible.
     ({"gpu_count": "8", "tensor_parallel": "8", "sharding": "none", "stack": "te"},) * 2,
     ({"gpu_count": "8", "pipeline_parallel": "8"},) * 2,
+    # Software is dated by its month.
+    ({"software_date": "2026-08-15"}, {"software_date": "2026-08"}),
+    ({"software_date": "2024-08-31"}, {"software_date": " 2024-08 "}),
 )  # fmt: skip
 WIDER = {"method": "qlora", "micro_batch": "8"}
 OTHERS: dict[str, Row] = {

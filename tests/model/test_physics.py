@@ -162,7 +162,7 @@ def test_older_software_is_no_faster(scratch: duckdb.DuckDBPyConnection) -> None
         " (VALUES ('rtx-4090'), ('l40s'), ('h100-sxm-80gb'), ('mi300x')) AS g(gpu),"
         " (VALUES ('full'), ('lora'), ('qlora')) AS t(method), (VALUES (1), (16)) AS c(gpu_count),"
         " (SELECT stack FROM stacks()) AS s(stack),"
-        " (SELECT newest_software() - days AS software_date FROM (VALUES (-500), (0), (1), (365), (1096), (3000)) AS d(days))"
+        " (SELECT newest_software() - unnest([-500, 0, 1, 365, 1096, 3000]) AS software_date)"
     )
     speeds = (
         "WITH _speed AS (SELECT g.*, s.tokens_per_second_per_gpu AS speed"
@@ -182,8 +182,8 @@ def test_older_software_is_no_faster(scratch: duckdb.DuckDBPyConnection) -> None
 
 PLANNED = """
 SELECT concat_ws(' ', model, method, seq_len) AS job, *
-FROM (
-    VALUES ('qwen2.5-0.5b'), ('llama-3.1-8b'), ('gemma-2-9b'), ('mixtral-8x7b'), ('llama-3.1-70b')) AS m(model),
+FROM (VALUES ('qwen2.5-0.5b'), ('llama-3.1-8b'), ('gemma-2-9b'), ('mixtral-8x7b'), ('llama-3.1-70b'))
+    AS m(model),
     (VALUES ('full'), ('lora'), ('qlora')) AS t(method), (VALUES (2048), (32768)) AS l(seq_len)
 """
 
