@@ -37,6 +37,7 @@ _better AS (
         AND n.bf16_dense_tflops >= o.bf16_dense_tflops AND n.fp32_tflops >= o.fp32_tflops
         AND coalesce(n.gemm_bf16_measured_tflops >= o.gemm_bf16_measured_tflops,
             n.gemm_bf16_measured_tflops IS NULL AND o.gemm_bf16_measured_tflops IS NULL)
+        AND n.tdp_w >= o.tdp_w AND coalesce(n.cache_mib, 0) >= coalesce(o.cache_mib, 0)
         AND n.pcie_gen >= o.pcie_gen AND n.peer_to_peer >= o.peer_to_peer
         AND coalesce(n.nvlink_gb_s, 0) >= coalesce(o.nvlink_gb_s, 0)
         AND (n.nvlink_topology, n.max_gpus_per_node)

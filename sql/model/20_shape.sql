@@ -128,7 +128,7 @@ _settings_shape AS (
             (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
             * m.experts * m.hidden * m.intermediate * (2 + m.gated_mlp)
         ) AS expert_params,
-        g.vendor, g.architecture, g.segment, g.form_factor, g.memory_type, g.year AS gpu_year,
+        g.vendor, g.architecture, g.segment, g.memory_type, g.year AS gpu_year,
         g.max_gpus_per_node, g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
         coalesce(g.cache_mib, 0e0) * 1048576e0 AS cache_bytes,
         g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,

@@ -4,6 +4,10 @@ CREATE OR REPLACE MACRO head_width_rate(width) AS 1.25e0 * width / (width + 32e0
 COMMENT ON FUNCTION head_width_rate IS
     'Rate of fused attention with heads of the given width, relative to heads with a width of 128: 0.83 for a width of 64. Dao 2023, arXiv 2307.08691; Shah et al. 2024, arXiv 2407.08608.';
 
+CREATE OR REPLACE MACRO sustained_watts_per_tflop() AS 1.2e0;
+COMMENT ON FUNCTION sustained_watts_per_tflop IS
+    'Watts per dense bf16 TFLOP/s below which a card with GDDR memory is assumed not to hold its clocks under a lasting load. L4, L40S and RTX 6000 Ada have 0.6 to 1.0, and train slower than short benchmarks of their matrix products suggest; RTX 4090 and A5000 have more than 2.';
+
 CREATE OR REPLACE MACRO foreach_passes() AS 3e0;
 COMMENT ON FUNCTION foreach_passes IS
     'Traffic of an AdamW step in foreach kernels, relative to a fused kernel: one operation after the other reads 13 tensors and writes 8 (_multi_tensor_adamw in torch/optim/adam.py), where the fused kernel reads 4 and writes 3.';
@@ -85,8 +89,7 @@ _speed_efficiency AS (
             END)
             -- Short benchmarks measure products at clocks that cards with little power cannot hold.
             * CASE
-                WHEN gpu_class(vendor, architecture, segment, form_factor) = 'pcie'
-                    AND memory_type LIKE 'GDDR%'
+                WHEN memory_type LIKE 'GDDR%' AND tdp_w / bf16_dense_tflops < sustained_watts_per_tflop()
                     THEN k.gemm_sustained
                 ELSE 1e0
             END
