@@ -642,10 +642,9 @@ def rate(run: SimpleNamespace) -> None:
 
 
 def throttles(gpu: Any) -> bool:
-    """True for NVIDIA's workstation and server cards of Ampere and Ada with GDDR, whose clocks fall."""
-    is_older_or_newer = gpu.architecture in BEFORE_AMPERE or gpu.architecture.startswith("Blackwell")
-    is_card = gpu.vendor == "nvidia" and gpu.segment != "consumer" and not is_older_or_newer
-    return is_card and str(gpu.memory_type).startswith("GDDR")
+    """True for a card with GDDR whose clocks fall, as it has too few watts for its peak rate."""
+    peak, watts = gpu.bf16_dense_tflops, gpu.tdp_w
+    return bool(peak and watts and watts < 1.2 * peak) and str(gpu.memory_type).startswith("GDDR")
 
 
 def gemm_share(gpu: Any, peak: float, k: SimpleNamespace) -> float:
