@@ -52,6 +52,7 @@ class OwnGpu(BaseModel):
     memory_gb: _Amount
     memory_type: _Text | None = None
     bandwidth_gb_s: _Amount
+    cache_mib: _Amount | None = None
     bf16_dense_tflops: _Amount | None = None
     fp16_dense_tflops: _Amount
     fp8_dense_tflops: _Amount | None = None
