@@ -3,7 +3,7 @@ WITH _limits AS (
     SELECT
         -- The first is for ties and buffers of dequantized weights, the second for needs to a tenth of a GiB.
         0.02 AS slack, 0.05 AS probability_slack,
-        -- The highest measured share of the 16-bit peak is 0.59. Cards with more bandwidth per FLOP than any
+        -- The highest measured share of the 16-bit peak is 0.60. Cards with more bandwidth per FLOP than any
         -- that was measured (H20) lose less time to memory traffic; their large matrix products reach 0.96.
         0.65 AS most_utilization, 0.96 AS most_with_much_bandwidth, 0.02 AS much_bandwidth_per_flop,
         0.05 AS least_utilization
@@ -15,7 +15,9 @@ _plans AS (
         p.usable_memory_gib - p.memory_margin_gib AS needed_gib,
         coalesce(g.bf16_dense_tflops, g.fp16_dense_tflops) AS dense_tflops,
         p.tokens_per_second_per_gpu * 2e-12 * (m.params_active - (m.params_total - m.params_linear))
-        * CASE WHEN p.method IN ('full', 'pretrain') THEN 3 ELSE 2 END / dense_tflops AS utilization,
+        -- The matrix products of some consumer cards were measured above the peak of their datasheets.
+        * CASE WHEN p.method IN ('full', 'pretrain') THEN 3 ELSE 2 END
+        / greatest(dense_tflops, g.gemm_bf16_measured_tflops) AS utilization,
         g.bandwidth_gb_s / dense_tflops / 1000 > l.much_bandwidth_per_flop AS has_much_bandwidth,
         -- Their data pass through host memory, which is enough for two cards (speed_terms).
         p.bottleneck = 'communication' AND NOT g.peer_to_peer AS is_bound_by_host
