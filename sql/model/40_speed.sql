@@ -4,7 +4,7 @@ CREATE OR REPLACE MACRO head_width_rate(width) AS 1.25e0 * width / (width + 32e0
 COMMENT ON FUNCTION head_width_rate IS
     'Rate of fused attention with heads of the given width, relative to heads with a width of 128: 0.83 for a width of 64. Dao 2023, arXiv 2307.08691; Shah et al. 2024, arXiv 2407.08608.';
 
-CREATE OR REPLACE MACRO sustained_watts_per_tflop() AS 1.2e0;
+CREATE OR REPLACE MACRO sustained_watts_per_tflop() AS 1.1e0;
 COMMENT ON FUNCTION sustained_watts_per_tflop IS
     'Watts per dense bf16 TFLOP/s below which a card with GDDR memory is assumed not to hold its clocks under a lasting load. L4, L40S and RTX 6000 Ada have 0.6 to 1.0, and train slower than short benchmarks of their matrix products suggest; RTX 4090 and A5000 have more than 2.';
 

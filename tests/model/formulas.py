@@ -644,7 +644,7 @@ def rate(run: SimpleNamespace) -> None:
 def throttles(gpu: Any) -> bool:
     """True for a card with GDDR whose clocks fall, as it has too few watts for its peak rate."""
     peak, watts = gpu.bf16_dense_tflops, gpu.tdp_w
-    return bool(peak and watts and watts < 1.2 * peak) and str(gpu.memory_type).startswith("GDDR")
+    return bool(peak and watts and watts < 1.1 * peak) and str(gpu.memory_type).startswith("GDDR")
 
 
 def gemm_share(gpu: Any, peak: float, k: SimpleNamespace) -> float:
