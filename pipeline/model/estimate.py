@@ -390,7 +390,10 @@ def _assume(answer: dict[str, Any], defaults: Mapping[str, Any], speed_is_far: b
     ]
     if "old_software" in defaults:
         answer["assumptions"].append(
-            ("software_date", f"{defaults['old_software']} is old: the same run is faster with newer software")
+            (
+                "software_date",
+                f"{defaults['old_software']} is old: the same run is faster with newer software",
+            )
         )
     if speed_is_far:
         answer["assumptions"].append(("speed", "far from any published run"))
