@@ -1,0 +1,142 @@
+-- What the user's own measured runs say about an estimate, and how much of its band remains.
+
+CREATE OR REPLACE MACRO own_run_parameters() AS {
+    'noise': 0.1e0, 'least_likeness': 0.05e0, 'near_likeness': 0.5e0, 'most_runs': 40,
+    'memory': {
+        'params': 1e0, 'seq_len': 1.5e0, 'micro_batch': 2e0, 'method': 4e0, 'stack': 2e0, 'gpu': 1.5e0,
+        'checkpointing': 1.5e0, 'sharding': 3e0
+    },
+    'speed': {
+        'params': 1e0, 'seq_len': 1.5e0, 'micro_batch': 0.4e0, 'method': 1e0, 'stack': 0.5e0, 'gpu': 3e0,
+        'checkpointing': 1e0, 'sharding': 1.5e0
+    }
+};
+COMMENT ON FUNCTION own_run_parameters IS
+    'How far the user''s own runs reach. memory and speed: how far apart two runs are that differ in a setting, or by a factor of e in the parameters of the model, the sequence length or the micro-batch (see likeness). noise: the variance of a single measurement, as a share of the variance of the model''s errors. least_likeness: an estimate is corrected if some own run is at least so like it; near_likeness: its evidence is then own if one is so like it. most_runs: of more runs of different settings, the newest count, since a correction takes time with the square of their number. The parameters are rounded values at which the trial in benchmarks/own_runs.py did well: halving or doubling any of them changes its result little. Speeds hardly carry over from card to card, nor memory from method to method.';
+
+CREATE OR REPLACE MACRO settings_apart(quantity) AS
+    CASE quantity WHEN 'memory' THEN own_run_parameters().memory ELSE own_run_parameters().speed END;
+COMMENT ON FUNCTION settings_apart IS 'The distances of settings in own_run_parameters for memory or speed.';
+
+CREATE OR REPLACE MACRO likeness(
+    one, params_total, seq_len, micro_batch, method, stack, gpu, checkpointing, sharding, apart
+) AS
+    exp(-(
+        pow(apart.params * ln(one.params_total / params_total), 2)
+        + pow(apart.seq_len * ln(one.seq_len / seq_len), 2)
+        + pow(apart.micro_batch * ln(one.micro_batch / micro_batch), 2)
+        + CASE WHEN one.method = CASE method WHEN 'pretrain' THEN 'full' ELSE method END THEN 0
+            ELSE pow(apart.method, 2) END
+        + CASE WHEN one.stack = stack THEN 0 ELSE pow(apart.stack, 2) END
+        + CASE WHEN one.gpu = gpu THEN 0 ELSE pow(apart.gpu, 2) END
+        + CASE WHEN one.checkpointing = checkpointing THEN 0 ELSE pow(apart.checkpointing, 2) END
+        + CASE WHEN one.sharding = sharding THEN 0 ELSE pow(apart.sharding, 2) END
+    ));
+COMMENT ON FUNCTION likeness IS
+    'How like an own run (a struct or row of own_corrections) is to a run with the given settings, from 0 to 1: the correlation of the model''s errors on the two (a Gaussian kernel). apart: settings_apart of the quantity.';
+
+CREATE OR REPLACE MACRO own_runs_of(wanted, with_own := TRUE) AS TABLE
+SELECT
+    list({
+        'params_total': c.params_total, 'seq_len': c.seq_len, 'micro_batch': c.micro_batch,
+        'method': c.method, 'stack': c.stack, 'gpu': c.gpu_id, 'checkpointing': c.checkpointing,
+        'sharding': c.sharding
+    } ORDER BY c.position) AS own_runs,
+    list(c.weight ORDER BY c.position) AS own_weights,
+    list(c.precisions ORDER BY c.position) AS own_precisions
+FROM main.own_corrections AS c
+WHERE c.quantity = wanted AND with_own;
+COMMENT ON MACRO TABLE own_runs_of IS
+    'The own runs of a wanted quantity (memory or speed) as lists in one row, null if there are none, or with_own is false.';
+
+CREATE OR REPLACE MACRO own_correction(likenesses, weights, precisions) AS
+    CASE
+        WHEN list_max(likenesses) >= own_run_parameters().least_likeness THEN {
+            'factor': exp(list_dot_product(likenesses, weights)),
+            'spread': sqrt(greatest(0e0, 1 - list_dot_product(likenesses, list_transform(
+                precisions, lambda row: list_dot_product(row, likenesses)
+            )) + own_run_parameters().noise) / (1 + own_run_parameters().noise)),
+            'runs': len(list_filter(likenesses, lambda each: each >= own_run_parameters().least_likeness)),
+            'is_near': list_max(likenesses) >= own_run_parameters().near_likeness
+        }
+    END;
+COMMENT ON FUNCTION own_correction IS
+    'What own runs say about an estimate: the factor by which it is corrected, the spread of its errors that remains (1 if the runs say nothing), the number of runs behind it, and is_near if the evidence is own; null if no run is like it. This is the mean and the standard deviation of a Gaussian process for ln(measured / estimated), whose prior mean is 0: the model itself. likenesses: of the estimate to each run; weights and precisions: columns of own_corrections.';
+
+CREATE OR REPLACE MACRO with_own_runs(terms, quantity, with_own := TRUE) AS TABLE
+WITH _own_likenesses AS (
+    SELECT
+        t.*, o.own_weights, o.own_precisions,
+        list_transform(o.own_runs, lambda run: likeness(
+            run, t.params_total, t.seq_len, t.micro_batch, t.method, t.stack, t.gpu, t.checkpointing,
+            t.sharding, a.own_apart
+        )) AS own_likenesses
+    FROM query_table(terms) AS t
+    CROSS JOIN own_runs_of(quantity, with_own := with_own) AS o
+    CROSS JOIN (SELECT settings_apart(quantity) AS own_apart) AS a
+)
+
+SELECT
+    * EXCLUDE (own_weights, own_precisions, own_likenesses),
+    own_correction(own_likenesses, own_weights, own_precisions) AS own
+FROM _own_likenesses;
+COMMENT ON MACRO TABLE with_own_runs IS
+    'The rows of memory_terms or speed_terms with own, the correction of the quantity (memory or speed) from own runs (own_correction); null where there is none.';
+
+CREATE OR REPLACE MACRO own_factor(own) AS coalesce(own.factor, 1e0);
+COMMENT ON FUNCTION own_factor IS 'The factor of an own_correction, 1 if there is none.';
+
+CREATE OR REPLACE MACRO corrected_memory(terms, with_own := TRUE) AS TABLE
+WITH _memory_own AS (
+    SELECT * FROM with_own_runs(terms, 'memory', with_own := with_own)
+)
+
+SELECT
+    * EXCLUDE (own) REPLACE (
+        memory_gib * own_factor(own) AS memory_gib, needed_gib * own_factor(own) AS needed_gib
+    ),
+    own AS own_memory
+FROM _memory_own;
+COMMENT ON MACRO TABLE corrected_memory IS
+    'The rows of memory_terms, corrected from own runs: memory_gib and needed_gib. The parts of the memory remain the model''s. own_memory: the own_correction.';
+
+CREATE OR REPLACE MACRO corrected_speed(terms, with_own := TRUE) AS TABLE
+WITH _speed_own AS (
+    SELECT * FROM with_own_runs(terms, 'speed', with_own := with_own)
+)
+
+SELECT
+    * EXCLUDE (own) REPLACE (
+        tokens_per_second_per_gpu * own_factor(own) AS tokens_per_second_per_gpu
+    ),
+    own AS own_speed
+FROM _speed_own;
+COMMENT ON MACRO TABLE corrected_speed IS
+    'The rows of speed_terms, corrected from own runs: tokens_per_second_per_gpu. The parts of the time remain the model''s. own_speed: the own_correction.';
+
+CREATE OR REPLACE MACRO narrowed(ratio, own) AS
+    CASE WHEN own IS NULL THEN ratio ELSE pow(ratio, own.spread) END;
+COMMENT ON FUNCTION narrowed IS
+    'An end of a band (low_ratio or high_ratio) around an estimate that own runs corrected: nearer by the spread of the errors that remains.';
+
+CREATE OR REPLACE MACRO own_evidence(evidence, own) AS
+    CASE WHEN coalesce(own.is_near, FALSE) THEN 'own' ELSE evidence END;
+COMMENT ON FUNCTION own_evidence IS 'The evidence for an estimate: own if an own run is near it, otherwise as given.';
+
+CREATE OR REPLACE MACRO own_members(own_memory, own_speed) AS
+    nullif(concat_ws(',',
+        json_member('own_memory_factor', round(own_memory.factor, 4)),
+        json_member('own_memory_runs', own_memory.runs),
+        json_member('own_speed_factor', round(own_speed.factor, 4)),
+        json_member('own_speed_runs', own_speed.runs)
+    ), '');
+COMMENT ON FUNCTION own_members IS
+    'The corrections from own runs as members of assumptions: the factors, and the numbers of runs behind them. Null without any.';
+
+CREATE OR REPLACE MACRO own_memory_factor(assumptions) AS
+    coalesce(try_cast(regexp_extract(assumptions, '"own_memory_factor":([0-9.e-]+)', 1) AS DOUBLE), 1e0);
+COMMENT ON FUNCTION own_memory_factor IS
+    'The factor by which own runs corrected the memory of a plan, to four digits, from its assumptions (own_members); 1 if none did.';
+
+CREATE OR REPLACE MACRO is_own_corrected(assumptions) AS contains(assumptions, '"own_');
+COMMENT ON FUNCTION is_own_corrected IS 'True if own runs corrected a plan, according to its assumptions (own_members).';
