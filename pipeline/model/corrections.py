@@ -1,144 +1,180 @@
-"""Corrects the model's estimates using a user's measured runs, with one factor per card, method and software.
+"""Learns from a user's measured runs how far the model's estimates are off on the user's machine.
 
-A correction is applied only on request and always shown beside the estimate, never in a published table.
+The model's errors, ln(measured / estimated), are taken as a Gaussian process whose covariance is the macro
+``likeness``. Learning gives the rows of the table own_corrections, from which the macros in
+sql/model/47_own_runs.sql correct every estimate and plan.
 """
 
+import hashlib
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import operator
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
+from pipeline.catalog.own_corrections import OwnCorrections, keep, read_kept
 from pipeline.home.csv_rows import CsvRow
+from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
-from pipeline.model.estimate import Answers, Estimator
+from pipeline.model.estimate import Estimator
 from pipeline.model.model_names import RunError
 from pipeline.model.own_runs import OwnRuns, read_own_runs
 from pipeline.model.run_settings import SETTINGS, number
 from pipeline.parsing.printable import printable
-
-PRIOR_RUNS = 2
-"""Weight of the model's own estimate, expressed as a number of the user's runs.
-
-In held-out runs, the sources' mean errors differ by 12% in memory and 14% in speed, and the runs of one
-source scatter by 12% and 17% around its mean: the best weight for the estimate is the ratio of the variances,
-1 to 1.5 runs. The weight is rounded up, since a user's runs come from one machine and often from one day.
-"""
+from pipeline.warehouse.plan_cache import state_of_model
 
 MEASURED = {"memory": "measured_memory_gib", "speed": "measured_tokens_per_second_per_gpu"}
+"""The columns of a run that give the measured values of a quantity."""
 ESTIMATED = {"memory": "memory_gib", "speed": "tokens_per_second_per_gpu"}
-SAID = {"memory": "memory", "speed": "tokens per second"}
+
+Row = dict[str, Any]
+
+_SETTINGS = """
+SELECT
+    job::INTEGER, gpu AS gpu_id, CASE method WHEN 'pretrain' THEN 'full' ELSE method END AS method, stack,
+    params_total, seq_len::INTEGER AS seq_len, micro_batch::INTEGER AS micro_batch, checkpointing, sharding
+FROM settings_of('estimate_rows')
+WHERE job IS NOT NULL
+"""
+_LIKENESSES = """
+WITH _learned AS (SELECT unnest($rows, recursive := TRUE))
+
+SELECT
+    list(likeness(
+        b, a.params_total, a.seq_len, a.micro_batch, a.method, a.stack, a.gpu, a.checkpointing, a.sharding,
+        settings_apart(a.quantity)
+    ) ORDER BY b.position)
+FROM (SELECT *, gpu_id AS gpu FROM _learned) AS a
+JOIN (SELECT *, gpu_id AS gpu FROM _learned) AS b USING (quantity)
+GROUP BY a.quantity, a.position
+ORDER BY a.quantity, a.position
+"""
 
 
-class Kind(NamedTuple):
-    """A kind of run from which one factor is learned."""
-
-    quantity: str
-    gpu: str
-    method: str
-    stack: str
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """The factor by which an estimate is corrected, and the number of runs behind the factor."""
-
-    factor: float
-    runs: int
-
-    def sentence(self, quantity: str) -> str:
-        """Return a sentence that describes the correction."""
-        some = "1 run" if self.runs == 1 else f"{self.runs} runs"
-        return f"{SAID[quantity]} corrected by x {self.factor:.3f} from {some} of yours"
+def own_corrections(home: Home) -> OwnCorrections:
+    """Return what the home's own runs say now, and keep it for the builds of this home. A home without a file
+    of runs has no corrections."""
+    kept = read_kept(home)
+    if not home.own_runs.exists():
+        if kept.learned_from:
+            home.own_corrections.unlink(missing_ok=True)
+        return OwnCorrections()
+    state = _state(home)
+    if kept.learned_from == state:
+        return kept
+    found = _learned(home, state)
+    with suppress(UnwritableError):  # every question then learns again
+        keep(home, found)
+    return found
 
 
-@dataclass(slots=True)
-class Corrections:
-    """The factors that were learned, and a sentence for each run that could not be used."""
-
-    of_kind: dict[Kind, Correction] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-
-def shrunken(ratios: Sequence[float]) -> Correction:
-    """Return the geometric mean of the ratios, shrunk towards 1 by ``PRIOR_RUNS`` runs whose ratio is 1."""
-    return Correction(math.exp(math.fsum(map(math.log, ratios)) / (len(ratios) + PRIOR_RUNS)), len(ratios))
+def _state(home: Home) -> str:
+    """Return a hash of the runs and of everything else from which corrections are learned."""
+    digest = hashlib.sha256(state_of_model().encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    for path in (home.own_runs, home.models, home.gpus):
+        with suppress(OSError):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
-def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
-    """Return the GPU, method and stack of each row of the last estimate, keyed by row number."""
-    found = estimator.connection.execute(
-        "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
-    ).fetchall()
-    return {job: (gpu, method, stack) for job, gpu, method, stack in found}
+@lru_cache(maxsize=4)
+def _learned(home: Home, state: str) -> OwnCorrections:
+    with closing(Estimator(home=home)) as estimator:
+        return replace(learn(estimator, read_own_runs(home)), learned_from=state)
 
 
-def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
-    """Learn the factors from the user's runs, except runs with a reason in ``not_ready``.
+def learn(estimator: Estimator, own: OwnRuns) -> OwnCorrections:
+    """Learn from the user's runs, except runs with a reason in ``not_ready``; ``estimator`` must not be
+    corrected.
 
-    Runs with the same settings count as one run with their geometric mean, since repetitions add no evidence.
-    Runs that ran out of memory give no ratio.
+    Runs with the same settings count as one run with the mean of their errors, since repetitions tell little
+    about other settings. Runs that ran out of memory give no error.
     """
-    found = Corrections(problems=list(own.problems))
     ready = [run for run in own.runs if not run.values.get("not_ready")]
     answers = estimator.estimate([run.values for run in ready], list(SETTINGS))
-    kinds = kinds_of(estimator)
-    logs: dict[Kind, dict[tuple[Any, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
+    found = estimator.connection.execute(_SETTINGS)
+    names = [column[0] for column in found.description or []][1:]
+    settings = {job: dict(zip(names, values, strict=True)) for job, *values in found.fetchall()}
+    problems = list(own.problems)
+    groups: dict[tuple[Any, ...], list[tuple[str, float, Row]]] = {}
     for place, (run, answer) in enumerate(zip(ready, answers, strict=True)):
         if answer["error"]:
-            found.problems.append(_skipped(run, answer["error"]))
+            problems.append(_skipped(run, answer["error"]))
             continue
         for quantity, column in MEASURED.items():
             try:
                 measured = number(run.values, column)
             except RunError as error:
-                found.problems.append(_skipped(run, str(error)))
+                problems.append(_skipped(run, str(error)))
                 continue
             if measured is not None:
-                ratio = math.log(measured / float(answer[ESTIMATED[quantity]]))
-                logs[Kind(quantity, *kinds[place])][_settings(run.values)].append(ratio)
-    found.of_kind = {
-        kind: shrunken([math.exp(math.fsum(each) / len(each)) for each in by_settings.values()])
-        for kind, by_settings in logs.items()
-    }
-    return found
+                log_ratio = math.log(measured / float(answer[ESTIMATED[quantity]]))
+                key = (quantity, *(run.values.get(name, "") for name in SETTINGS if name != "run_id"))
+                groups.setdefault(key, []).append((run.values["run_id"], log_ratio, settings[place]))
+    return OwnCorrections(rows=_weighed(estimator, _rows(estimator, groups)), problems=problems)
+
+
+def _rows(estimator: Estimator, groups: Mapping[tuple[Any, ...], list[tuple[str, float, Row]]]) -> list[Row]:
+    """Return a row for each of the newest groups of runs with the same quantity and settings."""
+    most = int(_parameter(estimator, "most_runs"))
+    rows = []
+    for quantity in MEASURED:
+        newest = [runs for key, runs in groups.items() if key[0] == quantity][-most:]
+        for position, runs in enumerate(newest, 1):
+            run_ids, log_ratios, settings = zip(*runs, strict=True)
+            mean = math.fsum(log_ratios) / len(log_ratios)
+            place = {"quantity": quantity, "position": position, "run_ids": list(run_ids)}
+            rows.append({**place, **settings[0], "log_ratio": mean})
+    return rows
+
+
+def _weighed(estimator: Estimator, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with their weights and precisions: the inverse of the covariance of their errors."""
+    if not rows:
+        return []
+    noise = _parameter(estimator, "noise")
+    likenesses = [
+        row for (row,) in estimator.connection.execute(_LIKENESSES, {"rows": list(rows)}).fetchall()
+    ]
+    weighed = []
+    for quantity in sorted(MEASURED):
+        of_quantity = [row for row in rows if row["quantity"] == quantity]
+        covariance, likenesses = likenesses[: len(of_quantity)], likenesses[len(of_quantity) :]
+        noisy = [
+            [each + (noise if column == line else 0.0) for column, each in enumerate(values)]
+            for line, values in enumerate(covariance)
+        ]
+        errors = [row["log_ratio"] for row in of_quantity]
+        for row, precisions in zip(of_quantity, inverse(noisy), strict=True):
+            weight = math.fsum(map(operator.mul, precisions, errors))
+            weighed.append({**row, "weight": weight, "precisions": precisions})
+    return weighed
+
+
+def inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return the inverse of a symmetric, positive definite matrix, by elimination: a default install has no
+    library for it."""
+    size = len(matrix)
+    lines = [[*values, *(float(at == line) for at in range(size))] for line, values in enumerate(matrix)]
+    for pivot in range(size):
+        scale = lines[pivot][pivot]
+        lines[pivot] = [value / scale for value in lines[pivot]]
+        for line in range(size):
+            if line != pivot:
+                times = lines[line][pivot]
+                lines[line] = [a - times * b for a, b in zip(lines[line], lines[pivot], strict=True)]
+    return [values[size:] for values in lines]
+
+
+def _parameter(estimator: Estimator, name: str) -> float:
+    ((value,),) = estimator.connection.execute(f"SELECT own_run_parameters().{name}").fetchall()
+    return float(value)
 
 
 def _skipped(run: CsvRow, reason: str) -> str:
     return printable(f"line {run.line} of your measured_runs.csv: skipped: {reason}")
-
-
-def _settings(row: Mapping[str, str]) -> tuple[Any, ...]:
-    return tuple(row.get(name, "") for name in SETTINGS if name != "run_id")
-
-
-OWN_COLUMNS = ("memory_gib_corrected", "tokens_per_second_per_gpu_corrected", "corrections")
-
-
-def corrected(
-    answers: Iterable[Mapping[str, Any]], kinds: Mapping[int, tuple[str, str, str]], found: Corrections
-) -> list[dict[str, Any]]:
-    """Return an ``Estimator``'s answers with ``OWN_COLUMNS``, which are empty if a row's kind has no runs.
-
-    ``kinds`` are the kinds of the answers' rows. Estimates, bands and verdicts remain the model's.
-    """
-    more = []
-    for place, answer in enumerate(answers):
-        cells, words = dict.fromkeys(OWN_COLUMNS, ""), []
-        for quantity, column in ESTIMATED.items():
-            if place not in kinds or answer["error"]:
-                continue
-            correction = found.of_kind.get(Kind(quantity, *kinds[place]))
-            if correction is not None:
-                cells[f"{column}_corrected"] = f"{float(answer[column]) * correction.factor:.4f}"
-                words.append(correction.sentence(quantity))
-        cells["corrections"] = "; ".join(words)
-        more.append({**answer, **cells})
-    return more
-
-
-def with_own_runs(home: Home, estimator: Estimator, answers: Answers) -> tuple[Answers, list[str]]:
-    """Return the estimator's last answers, corrected using the user's own runs, and any problems."""
-    kinds = kinds_of(estimator)
-    found = learn(estimator, read_own_runs(home))
-    return corrected(answers, kinds, found), found.problems

@@ -227,7 +227,8 @@ _evidence AS (
 
 SELECT
     * EXCLUDE (class, evidence, low_ratio, high_ratio),
-    narrowed(low_ratio, own_memory) AS memory_low_ratio, narrowed(high_ratio, own_memory) AS memory_high_ratio,
+    narrowed(low_ratio, own_memory) AS memory_low_ratio,
+    narrowed(high_ratio, own_memory) AS memory_high_ratio,
     fit_probability(usable_memory_gib, needed_gib, memory_low_ratio, memory_high_ratio) AS fit_probability
 FROM with_band('_evidence', 'memory');
 COMMENT ON MACRO TABLE judged_candidates IS
@@ -324,7 +325,8 @@ SELECT
         c.host_exposed_seconds, c.communication_seconds, c.offload_seconds, c.optimizer_seconds
     ) AS bottleneck,
     own_evidence(c.evidence, c.own_speed) AS evidence, c.evidence_run,
-    json_with(c.plan_assumptions, nullif(concat_ws(',', own_members(c.own_memory, c.own_speed), i.ignored, CASE
+    json_with(c.plan_assumptions, nullif(concat_ws(
+        ',', own_members(c.own_memory, c.own_speed), i.ignored, CASE
         WHEN c.method = 'qlora' AND fuses_experts(c.stack, c.experts)
             THEN json_member('unquantized', 'experts')
     END), '')) AS assumptions,
