@@ -10,12 +10,13 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pipeline.catalog.own_corrections import OwnCorrections, keep, read_kept
+from pipeline.contracts.own_runs import QUANTITIES
 from pipeline.home.csv_rows import CsvRow
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
@@ -88,34 +89,84 @@ def _learned(home: Home, state: str) -> OwnCorrections:
         return replace(learn(estimator, read_own_runs(home)), learned_from=state)
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A run beside its estimate: by quantity, the measured value, if it was measured, and the estimate (GiB,
+    and tokens per second per GPU). ``far`` names the quantities that are too far off to correct anything;
+    ``problem`` says why the run corrects nothing at all, if so."""
+
+    run: CsvRow
+    measured: dict[str, float] = field(default_factory=dict)
+    estimated: dict[str, float] = field(default_factory=dict)
+    settings: Row = field(default_factory=dict)
+    far: tuple[str, ...] = ()
+    problem: str = ""
+
+    def ratio(self, quantity: str) -> float:
+        """Return measured / estimated for a measured quantity."""
+        return self.measured[quantity] / self.estimated[quantity]
+
+    @property
+    def reason(self) -> str:
+        """Why the run, or a quantity of it, corrects nothing; '' if all of it corrects answers."""
+        too_far = (
+            f"its {QUANTITIES[quantity]} is {self.ratio(quantity):.3g} times the estimate: check it"
+            for quantity in self.far
+        )
+        return self.problem or "; ".join(too_far)
+
+
+def compare(estimator: Estimator, runs: Sequence[CsvRow]) -> list[Compared]:
+    """Return the runs beside their estimates, in order; ``estimator`` must not be corrected."""
+    answers = estimator.estimate([run.values for run in runs], list(SETTINGS))
+    found = estimator.connection.execute(_SETTINGS)
+    names = [column[0] for column in found.description or []][1:]
+    settings = {job: dict(zip(names, values, strict=True)) for job, *values in found.fetchall()}
+    most = math.log(_parameter(estimator, "most_factor"))
+    return [
+        Compared(run, problem=str(answer["error"]))
+        if answer["error"]
+        else _compared(run, answer, settings[job], most)
+        for job, (run, answer) in enumerate(zip(runs, answers, strict=True))
+    ]
+
+
+def _compared(run: CsvRow, answer: Mapping[str, str], settings: Row, most: float) -> Compared:
+    """Return a run beside its estimate; errors beyond ``most``, in logarithms, are too far."""
+    measured, problems = dict[str, float](), list[str]()
+    for quantity, column in MEASURED.items():
+        try:
+            if (value := number(run.values, column)) is not None:
+                measured[quantity] = value
+        except RunError as error:
+            problems.append(str(error))
+    if not measured and not problems:
+        is_too_large = run.values.get("out_of_memory") == "1"
+        problems.append("it ran out of memory" if is_too_large else "it measured nothing")
+    estimated = {quantity: float(answer[column]) for quantity, column in ESTIMATED.items()}
+    problem = run.values.get("not_ready") or "; ".join(problems)
+    errors = {each: math.log(value / estimated[each]) for each, value in measured.items()}
+    far = tuple(each for each, error in errors.items() if abs(error) > most)
+    return Compared(run, measured, estimated, settings, far, problem)
+
+
 def learn(estimator: Estimator, own: OwnRuns) -> OwnCorrections:
-    """Learn from the user's runs, except runs with a reason in ``not_ready``; ``estimator`` must not be
-    corrected.
+    """Learn from the user's runs, except runs with a reason in ``not_ready``, and values that cannot be read
+    or are too far from their estimates.
 
     Runs with the same settings count as one run with the mean of their errors, since repetitions tell little
     about other settings. Runs that ran out of memory give no error.
     """
-    ready = [run for run in own.runs if not run.values.get("not_ready")]
-    answers = estimator.estimate([run.values for run in ready], list(SETTINGS))
-    found = estimator.connection.execute(_SETTINGS)
-    names = [column[0] for column in found.description or []][1:]
-    settings = {job: dict(zip(names, values, strict=True)) for job, *values in found.fetchall()}
-    problems = list(own.problems)
     groups: dict[tuple[Any, ...], list[tuple[str, float, Row]]] = {}
-    for place, (run, answer) in enumerate(zip(ready, answers, strict=True)):
-        if answer["error"]:
-            problems.append(_skipped(run, answer["error"]))
-            continue
-        for quantity, column in MEASURED.items():
-            try:
-                measured = number(run.values, column)
-            except RunError as error:
-                problems.append(_skipped(run, str(error)))
-                continue
-            if measured is not None:
-                log_ratio = math.log(measured / float(answer[ESTIMATED[quantity]]))
-                key = (quantity, *(run.values.get(name, "") for name in SETTINGS if name != "run_id"))
-                groups.setdefault(key, []).append((run.values["run_id"], log_ratio, settings[place]))
+    problems = list(own.problems)
+    for each in compare(estimator, own.runs):
+        if each.reason and each.run.values.get("out_of_memory") != "1":
+            problems.append(_skipped(each.run, each.reason))
+        for quantity in each.measured if not each.problem else ():
+            if quantity not in each.far:
+                log_ratio = math.log(each.ratio(quantity))
+                key = (quantity, *(each.run.values.get(name, "") for name in SETTINGS if name != "run_id"))
+                groups.setdefault(key, []).append((each.run.values["run_id"], log_ratio, each.settings))
     return OwnCorrections(rows=_weighed(estimator, _rows(estimator, groups)), problems=problems)
 
 

@@ -1,18 +1,18 @@
 -- What the user's own measured runs say about an estimate, and how much of its band remains.
 
 CREATE OR REPLACE MACRO own_run_parameters() AS {
-    'noise': 0.1e0, 'least_likeness': 0.05e0, 'near_likeness': 0.5e0, 'most_runs': 40,
+    'noise': 0.1e0, 'least_likeness': 0.05e0, 'near_likeness': 0.5e0, 'most_runs': 40, 'most_factor': 3e0,
     'memory': {
         'params': 1e0, 'seq_len': 1.5e0, 'micro_batch': 2e0, 'method': 4e0, 'stack': 2e0, 'gpu': 1.5e0,
         'checkpointing': 1.5e0, 'sharding': 3e0
     },
     'speed': {
         'params': 1e0, 'seq_len': 1.5e0, 'micro_batch': 0.4e0, 'method': 1e0, 'stack': 0.5e0, 'gpu': 3e0,
-        'checkpointing': 1e0, 'sharding': 1.5e0
+        'checkpointing': 0.5e0, 'sharding': 1.5e0
     }
 };
 COMMENT ON FUNCTION own_run_parameters IS
-    'How far the user''s own runs reach. memory and speed: how far apart two runs are that differ in a setting, or by a factor of e in the parameters of the model, the sequence length or the micro-batch (see likeness). noise: the variance of a single measurement, as a share of the variance of the model''s errors. least_likeness: an estimate is corrected if some own run is at least so like it; near_likeness: its evidence is then own if one is so like it. most_runs: of more runs of different settings, the newest count, since a correction takes time with the square of their number. The parameters are rounded values at which the trial in benchmarks/own_runs.py did well: halving or doubling any of them changes its result little. Speeds hardly carry over from card to card, nor memory from method to method.';
+    'How far the user''s own runs reach. memory and speed: how far apart two runs are that differ in a setting, or by a factor of e in the parameters of the model, the sequence length or the micro-batch (see likeness). noise: the variance of a single measurement, as a share of the variance of the model''s errors. least_likeness: an estimate is corrected if some own run is at least so like it; near_likeness: its evidence is then own if one is so like it. most_runs: of more runs of different settings, the newest count, since a correction takes time with the square of their number. most_factor: a measurement further from its estimate corrects nothing, since it is probably in another unit (assumed; few published runs are further off than 2). The parameters are rounded values at which the trial in benchmarks/own_runs.py did well: halving or doubling any of them changes its result little. Speeds hardly carry over from card to card, nor memory from method to method.';
 
 CREATE OR REPLACE MACRO settings_apart(quantity) AS
     CASE quantity WHEN 'memory' THEN own_run_parameters().memory ELSE own_run_parameters().speed END;
