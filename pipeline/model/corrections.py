@@ -35,21 +35,17 @@ Row = dict[str, Any]
 
 _SETTINGS = """
 SELECT
-    job::INTEGER, gpu AS gpu_id, CASE method WHEN 'pretrain' THEN 'full' ELSE method END AS method, stack,
-    params_total, seq_len::INTEGER AS seq_len, micro_batch::INTEGER AS micro_batch, checkpointing, sharding
-FROM settings_of('estimate_rows')
+    job::INTEGER, unnest(like_settings(s))
+FROM settings_of('estimate_rows') AS s
 WHERE job IS NOT NULL
 """
 _LIKENESSES = """
 WITH _learned AS (SELECT unnest($rows, recursive := TRUE))
 
 SELECT
-    list(likeness(
-        b, a.params_total, a.seq_len, a.micro_batch, a.method, a.stack, a.gpu, a.checkpointing, a.sharding,
-        settings_apart(a.quantity)
-    ) ORDER BY b.position)
-FROM (SELECT *, gpu_id AS gpu FROM _learned) AS a
-JOIN (SELECT *, gpu_id AS gpu FROM _learned) AS b USING (quantity)
+    list(likeness(a, b, settings_apart(a.quantity)) ORDER BY b.position)
+FROM _learned AS a
+JOIN _learned AS b USING (quantity)
 GROUP BY a.quantity, a.position
 ORDER BY a.quantity, a.position
 """

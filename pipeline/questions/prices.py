@@ -59,6 +59,20 @@ def _corrections(home: Home) -> list[dict[str, Any]]:
 _CORRECTIONS = "FROM main.own_corrections ORDER BY quantity, position"
 
 
+def unpublished_runs_note(home: Home, connection: duckdb.DuckDBPyConnection) -> str | None:
+    """Return a note if the published file was made without the newest changes to the home's own runs."""
+    try:
+        if _published_corrections(connection) == _corrections(home):
+            return None
+    except QueryError:  # a file of an earlier version
+        return None
+    return "note: without the newest changes to your own runs: run `gpufare refresh`"
+
+
+def _published_corrections(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    return list(ask(connection, _CORRECTIONS).dicts())
+
+
 def _put_in_front(
     connection: duckdb.DuckDBPyConnection,
     models: "Mapping[str, OwnModel]",
@@ -69,7 +83,7 @@ def _put_in_front(
     made anew. The file is not changed: DuckDB finds a temporary table before a table of the file."""
     added = _unpublished(connection, models)
     try:
-        is_corrected = list(ask(connection, _CORRECTIONS).dicts()) == corrections
+        is_corrected = _published_corrections(connection) == corrections
     except QueryError as error:
         if not added and not corrections:
             return

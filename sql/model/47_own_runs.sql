@@ -4,44 +4,49 @@ CREATE OR REPLACE MACRO own_run_parameters() AS {
     'noise': 0.1e0, 'least_likeness': 0.05e0, 'near_likeness': 0.5e0, 'most_runs': 40, 'most_factor': 3e0,
     'memory': {
         'params': 1e0, 'seq_len': 1.5e0, 'micro_batch': 2e0, 'method': 4e0, 'stack': 2e0, 'gpu': 1.5e0,
-        'checkpointing': 1.5e0, 'sharding': 3e0
+        'checkpointing': 1.5e0, 'sharding': 3e0, 'optimizer': 1e0, 'training_precision': 0.7e0
     },
     'speed': {
-        'params': 1e0, 'seq_len': 1.5e0, 'micro_batch': 0.4e0, 'method': 1e0, 'stack': 0.5e0, 'gpu': 3e0,
-        'checkpointing': 0.5e0, 'sharding': 1.5e0
+        'params': 1e0, 'seq_len': 1.5e0, 'micro_batch': 0.4e0, 'method': 1e0, 'stack': 0.5e0, 'gpu': 1.5e0,
+        'checkpointing': 0.5e0, 'sharding': 0.75e0, 'optimizer': 0.5e0, 'training_precision': 0.7e0
     }
 };
 COMMENT ON FUNCTION own_run_parameters IS
-    'How far the user''s own runs reach. memory and speed: how far apart two runs are that differ in a setting, or by a factor of e in the parameters of the model, the sequence length or the micro-batch (see likeness). noise: the variance of a single measurement, as a share of the variance of the model''s errors. least_likeness: an estimate is corrected if some own run is at least so like it; near_likeness: its evidence is then own if one is so like it. most_runs: of more runs of different settings, the newest count, since a correction takes time with the square of their number. most_factor: a measurement further from its estimate corrects nothing, since it is probably in another unit (assumed; few published runs are further off than 2). The parameters are rounded values at which the trial in benchmarks/own_runs.py did well: halving or doubling any of them changes its result little. Speeds hardly carry over from card to card, nor memory from method to method.';
+    'How far the user''s own runs reach. memory and speed: how far apart two runs are that differ in a setting, or by a factor of e in the parameters of the model, the sequence length or the micro-batch (see likeness). noise: the variance of a single measurement, as a share of the variance of the model''s errors. least_likeness: an estimate is corrected if some own run is at least so like it; near_likeness: its evidence is then own if one is so like it. most_runs: of more runs of different settings, the newest count, since a correction takes time with the square of their number. most_factor: a measurement further from its estimate corrects nothing, since it is probably in another unit (assumed; few published runs are further off than 2). The parameters are rounded values at which the trial in docs/explanation/own-runs-trial.md did well, where halving or doubling any of them changes little. Errors of speed hardly carry over from card to card, nor those of memory from method to method.';
 
 CREATE OR REPLACE MACRO settings_apart(quantity) AS
     CASE quantity WHEN 'memory' THEN own_run_parameters().memory ELSE own_run_parameters().speed END;
 COMMENT ON FUNCTION settings_apart IS 'The distances of settings in own_run_parameters for memory or speed.';
 
-CREATE OR REPLACE MACRO likeness(
-    one, params_total, seq_len, micro_batch, method, stack, gpu, checkpointing, sharding, apart
-) AS
+CREATE OR REPLACE MACRO likeness(one, other, apart) AS
     exp(-(
-        pow(apart.params * ln(one.params_total / params_total), 2)
-        + pow(apart.seq_len * ln(one.seq_len / seq_len), 2)
-        + pow(apart.micro_batch * ln(one.micro_batch / micro_batch), 2)
-        + CASE WHEN one.method = CASE method WHEN 'pretrain' THEN 'full' ELSE method END THEN 0
-            ELSE pow(apart.method, 2) END
-        + CASE WHEN one.stack = stack THEN 0 ELSE pow(apart.stack, 2) END
-        + CASE WHEN one.gpu = gpu THEN 0 ELSE pow(apart.gpu, 2) END
-        + CASE WHEN one.checkpointing = checkpointing THEN 0 ELSE pow(apart.checkpointing, 2) END
-        + CASE WHEN one.sharding = sharding THEN 0 ELSE pow(apart.sharding, 2) END
+        pow(apart.params * ln(one.params_total / other.params_total), 2)
+        + pow(apart.seq_len * ln(one.seq_len / other.seq_len), 2)
+        + pow(apart.micro_batch * ln(one.micro_batch / other.micro_batch), 2)
+        + CASE WHEN one.method = other.method THEN 0 ELSE pow(apart.method, 2) END
+        + CASE WHEN one.stack = other.stack THEN 0 ELSE pow(apart.stack, 2) END
+        + CASE WHEN one.gpu_id = other.gpu_id THEN 0 ELSE pow(apart.gpu, 2) END
+        + CASE WHEN one.checkpointing = other.checkpointing THEN 0 ELSE pow(apart.checkpointing, 2) END
+        + CASE WHEN one.sharding = other.sharding THEN 0 ELSE pow(apart.sharding, 2) END
+        + CASE WHEN one.optimizer = other.optimizer THEN 0 ELSE pow(apart.optimizer, 2) END
+        + CASE WHEN one.training_precision = other.training_precision THEN 0
+            ELSE pow(apart.training_precision, 2) END
     ));
 COMMENT ON FUNCTION likeness IS
-    'How like an own run (a struct or row of own_corrections) is to a run with the given settings, from 0 to 1: the correlation of the model''s errors on the two (a Gaussian kernel). apart: settings_apart of the quantity.';
+    'How like two runs are, from 0 to 1: the correlation of the model''s errors on the two (a Gaussian kernel). one and other: structs or rows with the settings in own_corrections. apart: settings_apart of the quantity.';
+
+CREATE OR REPLACE MACRO like_settings(run) AS {
+    'params_total': run.params_total, 'seq_len': run.seq_len, 'micro_batch': run.micro_batch,
+    'method': CASE run.method WHEN 'pretrain' THEN 'full' ELSE run.method END, 'stack': run.stack,
+    'gpu_id': run.gpu, 'checkpointing': run.checkpointing, 'sharding': run.sharding,
+    'optimizer': replace(run.optimizer, '_fused', ''), 'training_precision': run.training_precision
+};
+COMMENT ON FUNCTION like_settings IS
+    'The settings of a run that likeness compares; a fused optimizer keeps the same state as one that is not. run: a row of settings_of.';
 
 CREATE OR REPLACE MACRO own_runs_of(wanted, with_own := TRUE) AS TABLE
 SELECT
-    list({
-        'params_total': c.params_total, 'seq_len': c.seq_len, 'micro_batch': c.micro_batch,
-        'method': c.method, 'stack': c.stack, 'gpu': c.gpu_id, 'checkpointing': c.checkpointing,
-        'sharding': c.sharding
-    } ORDER BY c.position) AS own_runs,
+    list(c ORDER BY c.position) AS own_runs,
     list(c.weight ORDER BY c.position) AS own_weights,
     list(c.precisions ORDER BY c.position) AS own_precisions
 FROM main.own_corrections AS c
@@ -67,17 +72,15 @@ CREATE OR REPLACE MACRO with_own_runs(terms, quantity, with_own := TRUE) AS TABL
 WITH _own_likenesses AS (
     SELECT
         t.*, o.own_weights, o.own_precisions,
-        list_transform(o.own_runs, lambda run: likeness(
-            run, t.params_total, t.seq_len, t.micro_batch, t.method, t.stack, t.gpu, t.checkpointing,
-            t.sharding, a.own_apart
-        )) AS own_likenesses
-    FROM query_table(terms) AS t
+        list_transform(o.own_runs, lambda run: likeness(run, t.own_settings, a.own_apart))
+            AS own_likenesses
+    FROM (SELECT *, like_settings(s) AS own_settings FROM query_table(terms) AS s) AS t
     CROSS JOIN own_runs_of(quantity, with_own := with_own) AS o
     CROSS JOIN (SELECT settings_apart(quantity) AS own_apart) AS a
 )
 
 SELECT
-    * EXCLUDE (own_weights, own_precisions, own_likenesses),
+    * EXCLUDE (own_settings, own_weights, own_precisions, own_likenesses),
     own_correction(own_likenesses, own_weights, own_precisions) AS own
 FROM _own_likenesses;
 COMMENT ON MACRO TABLE with_own_runs IS
