@@ -198,7 +198,8 @@ class Estimator:
         self.connection.close()
 
     def correct(self, corrections: OwnCorrections) -> None:
-        """Correct further estimates from own runs."""
+        """Correct further estimates from these own runs, and from no earlier ones."""
+        self.connection.execute("DELETE FROM main.own_corrections")
         load_own(self.connection, OwnCatalogue(corrections=corrections.rows))
 
     def gpu_of(self, label: str, read: RunRow) -> str:

@@ -141,5 +141,5 @@ CREATE OR REPLACE MACRO own_memory_factor(assumptions) AS
 COMMENT ON FUNCTION own_memory_factor IS
     'The factor by which own runs corrected the memory of a plan, to four digits, from its assumptions (own_members); 1 if none did.';
 
-CREATE OR REPLACE MACRO is_own_corrected(assumptions) AS contains(assumptions, '"own_');
+CREATE OR REPLACE MACRO is_own_corrected(assumptions) AS coalesce(contains(assumptions, '"own_'), FALSE);
 COMMENT ON FUNCTION is_own_corrected IS 'True if own runs corrected a plan, according to its assumptions (own_members).';

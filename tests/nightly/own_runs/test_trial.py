@@ -1,4 +1,4 @@
-"""Two own runs make the answers of a source better, those of no source much worse, and the bands stay right."""
+"""Two own runs improve the answers of the sources, harm those of none, and keep the bands right."""
 
 from collections.abc import Mapping
 

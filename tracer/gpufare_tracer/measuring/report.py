@@ -10,6 +10,7 @@ from gpufare_tracer.measuring.card import Card
 from gpufare_tracer.measuring.result import Measured, Request
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.settings import cut_to_layers, run_settings
+from pipeline.catalog.own_corrections import OwnCorrections
 from pipeline.contracts.own_runs import corrections_among
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
@@ -233,6 +234,7 @@ def _compare(done: Report, estimator: Estimator, home: Home) -> None:
     if shape.layers:
         whole, model = model, cut_to_layers(estimator.connection, model, shape.layers)
         estimator.models[model] = estimator.models[whole]
+    estimator.correct(OwnCorrections())
     answers = estimator.estimate([done.row | {"model": model}], list(OUTPUT_COLUMNS))
     if answers[0]["error"]:
         done.no_estimate = answers[0]["error"]
