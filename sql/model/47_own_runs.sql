@@ -54,68 +54,44 @@ WHERE c.quantity = wanted AND with_own;
 COMMENT ON MACRO TABLE own_runs_of IS
     'The own runs of a wanted quantity (memory or speed) as lists in one row, null if there are none, or with_own is false.';
 
+-- Lists of one item name a value that is used several times, which costs less than a further SELECT.
+CREATE OR REPLACE MACRO own_likenesses(runs, settings, apart) AS
+    list_transform([settings], lambda one: list_transform(runs, lambda run: likeness(run, one, apart)))[1];
+COMMENT ON FUNCTION own_likenesses IS
+    'The likenesses of a run with these settings (like_settings) to each own run; null if there are none.';
+
 CREATE OR REPLACE MACRO own_correction(likenesses, weights, precisions) AS
-    CASE
-        WHEN list_max(likenesses) >= own_run_parameters().least_likeness THEN {
-            'factor': exp(list_dot_product(likenesses, weights)),
-            'spread': sqrt(greatest(0e0, 1 - list_dot_product(likenesses, list_transform(
-                precisions, lambda row: list_dot_product(row, likenesses)
+    list_transform([likenesses], lambda known: CASE
+        WHEN list_max(known) >= own_run_parameters().least_likeness THEN {
+            'factor': exp(list_dot_product(known, weights)),
+            'spread': sqrt(greatest(0e0, 1 - list_dot_product(known, list_transform(
+                precisions, lambda line: list_dot_product(line, known)
             )) + own_run_parameters().noise) / (1 + own_run_parameters().noise)),
-            'runs': len(list_filter(likenesses, lambda each: each >= own_run_parameters().least_likeness)),
-            'is_near': list_max(likenesses) >= own_run_parameters().near_likeness
+            'runs': len(list_filter(known, lambda each: each >= own_run_parameters().least_likeness)),
+            'is_near': list_max(known) >= own_run_parameters().near_likeness
         }
-    END;
+    END)[1];
 COMMENT ON FUNCTION own_correction IS
     'What own runs say about an estimate: the factor by which it is corrected, the spread of its errors that remains (1 if the runs say nothing), the number of runs behind it, and is_near if the evidence is own; null if no run is like it. This is the mean and the standard deviation of a Gaussian process for ln(measured / estimated), whose prior mean is 0: the model itself. likenesses: of the estimate to each run; weights and precisions: columns of own_corrections.';
 
-CREATE OR REPLACE MACRO with_own_runs(terms, quantity, with_own := TRUE) AS TABLE
-WITH _own_likenesses AS (
-    SELECT
-        t.*, o.own_weights, o.own_precisions,
-        list_transform(o.own_runs, lambda run: likeness(run, t.own_settings, a.own_apart))
-            AS own_likenesses
-    FROM (SELECT *, like_settings(s) AS own_settings FROM query_table(terms) AS s) AS t
-    CROSS JOIN own_runs_of(quantity, with_own := with_own) AS o
-    CROSS JOIN (SELECT settings_apart(quantity) AS own_apart) AS a
-)
-
+CREATE OR REPLACE MACRO with_own_runs(terms, with_own := TRUE) AS TABLE
 SELECT
-    * EXCLUDE (own_settings, own_weights, own_precisions, own_likenesses),
-    own_correction(own_likenesses, own_weights, own_precisions) AS own
-FROM _own_likenesses;
+    t.*,
+    own_correction(
+        own_likenesses(m.own_runs, like_settings(t), settings_apart('memory')), m.own_weights,
+        m.own_precisions
+    ) AS own_memory,
+    own_correction(
+        own_likenesses(s.own_runs, like_settings(t), settings_apart('speed')), s.own_weights, s.own_precisions
+    ) AS own_speed
+FROM query_table(terms) AS t
+CROSS JOIN own_runs_of('memory', with_own := with_own) AS m
+CROSS JOIN own_runs_of('speed', with_own := with_own) AS s;
 COMMENT ON MACRO TABLE with_own_runs IS
-    'The rows of memory_terms or speed_terms with own, the correction of the quantity (memory or speed) from own runs (own_correction); null where there is none.';
+    'The rows of memory_terms or speed_terms with the corrections of memory and speed from own runs, own_memory and own_speed (own_correction); null where there is none. The terms remain the model''s.';
 
 CREATE OR REPLACE MACRO own_factor(own) AS coalesce(own.factor, 1e0);
 COMMENT ON FUNCTION own_factor IS 'The factor of an own_correction, 1 if there is none.';
-
-CREATE OR REPLACE MACRO corrected_memory(terms, with_own := TRUE) AS TABLE
-WITH _memory_own AS (
-    SELECT * FROM with_own_runs(terms, 'memory', with_own := with_own)
-)
-
-SELECT
-    * EXCLUDE (own) REPLACE (
-        memory_gib * own_factor(own) AS memory_gib, needed_gib * own_factor(own) AS needed_gib
-    ),
-    own AS own_memory
-FROM _memory_own;
-COMMENT ON MACRO TABLE corrected_memory IS
-    'The rows of memory_terms, corrected from own runs: memory_gib and needed_gib. The parts of the memory remain the model''s. own_memory: the own_correction.';
-
-CREATE OR REPLACE MACRO corrected_speed(terms, with_own := TRUE) AS TABLE
-WITH _speed_own AS (
-    SELECT * FROM with_own_runs(terms, 'speed', with_own := with_own)
-)
-
-SELECT
-    * EXCLUDE (own) REPLACE (
-        tokens_per_second_per_gpu * own_factor(own) AS tokens_per_second_per_gpu
-    ),
-    own AS own_speed
-FROM _speed_own;
-COMMENT ON MACRO TABLE corrected_speed IS
-    'The rows of speed_terms, corrected from own runs: tokens_per_second_per_gpu. The parts of the time remain the model''s. own_speed: the own_correction.';
 
 CREATE OR REPLACE MACRO narrowed(ratio, own) AS
     CASE WHEN own IS NULL THEN ratio ELSE pow(ratio, own.spread) END;

@@ -213,24 +213,26 @@ WITH _candidates AS (
     SELECT * FROM candidates_for(jobs)
 ),
 
-_memory_corrected AS (
-    SELECT * FROM corrected_memory('_candidates')
-),
-
-_corrected AS (
-    SELECT * FROM corrected_speed('_memory_corrected')
+_own AS (
+    SELECT * FROM with_own_runs('_candidates')
 ),
 
 _evidence AS (
-    SELECT * FROM memory_evidence('_corrected')
+    SELECT * FROM memory_evidence('_own')
 )
 
 SELECT
-    * EXCLUDE (class, evidence, low_ratio, high_ratio),
+    j.* EXCLUDE (class, evidence, low_ratio, high_ratio) REPLACE (
+        j.memory_gib * own_factor(own_memory) AS memory_gib,
+        j.needed_gib * own_factor(own_memory) AS needed_gib,
+        j.tokens_per_second_per_gpu * own_factor(own_speed) AS tokens_per_second_per_gpu
+    ),
     narrowed(low_ratio, own_memory) AS memory_low_ratio,
     narrowed(high_ratio, own_memory) AS memory_high_ratio,
-    fit_probability(usable_memory_gib, needed_gib, memory_low_ratio, memory_high_ratio) AS fit_probability
-FROM with_band('_evidence', 'memory');
+    fit_probability(
+        usable_memory_gib, j.needed_gib * own_factor(own_memory), memory_low_ratio, memory_high_ratio
+    ) AS fit_probability
+FROM with_band('_evidence', 'memory') AS j;
 COMMENT ON MACRO TABLE judged_candidates IS
     'The rows of candidates_for, corrected from own runs, with the memory band and P(fits) of each candidate.';
 
