@@ -20,7 +20,6 @@ from pipeline.questions import gpu_prices, why
 from pipeline.questions.alternatives import advice, foreseen
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, given_job, number, whole
-from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
 from pipeline.questions.tables import cell_text, table_for_people
@@ -143,7 +142,6 @@ class Prices:
         rows = list(found.dicts())
         for row in rows[:1]:
             notes = [*advice(session, asked, rows), *assumptions(row), *notes]
-        notes += filter(None, [own_runs_note(self._home, result.dicts())])
         return Answer(result, notes)
 
     def fit(self, /, *, config: str | Path | None = None, **job: Any) -> Fit:

@@ -24,6 +24,7 @@ from pipeline.questions.words import (
     explained,
     machine_lines,
     nothing_fits,
+    own_runs_text,
     picked,
     picks,
     told_first,
@@ -123,7 +124,8 @@ def fit(published: Published, arguments: Arguments) -> Answer:
     plan = found.plan
     parts = list(found.memory.dicts())
     command = shlex.join(command_line(job, "fit"))
-    taken = assumed(json.loads(plan["assumptions"]), plan["method"])
+    given = json.loads(plan["assumptions"])
+    taken = [*filter(None, (own_runs_text(given), assumed(given, plan["method"])))]
     rounded: dict[str, float | None] = {
         name: round(value, 2) for name, value in plan.items() if isinstance(value, float)
     }
@@ -136,7 +138,7 @@ def fit(published: Published, arguments: Arguments) -> Answer:
             **rounded,
             "fit_probability": percent_text(plan["fit_probability"]),
             "memory": [{"part": row["part"], "gib": round(row["gib"], 2)} for row in parts],
-            "assumed": [taken] if taken else [],
+            "assumed": taken,
             "command": command,
         },
         lines=found.sentences(),

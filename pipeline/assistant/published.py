@@ -35,8 +35,8 @@ def _state(path: Path) -> _State | None:
 
 
 class Published:
-    """The published file of a home, open until another one is published or the home's own models change. Not
-    thread-safe."""
+    """The published file of a home, open until another one is published or the home's own models or runs
+    change. Not thread-safe."""
 
     def __init__(self, home: Home, most_seconds: float = MOST_SECONDS) -> None:
         self.home = home
@@ -46,9 +46,9 @@ class Published:
         self._session: Session | None = None
 
     def session(self) -> Session:
-        """Return a session on the newest published file and the home's own models. Raises NotPublishedError
-        and DamagedError."""
-        files = (_state(self.home.published), _state(self.home.models))
+        """Return a session on the newest published file and the home's own models and runs. Raises
+        NotPublishedError and DamagedError."""
+        files = tuple(map(_state, (self.home.published, self.home.models, self.home.own_runs)))
         if files[0] is None:
             self.close()
             raise NotPublishedError(

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.catalog.model_shapes import Shape, counted
+from pipeline.catalog.own_corrections import read_kept
 from pipeline.catalog.tables import catalog_rows, checked
 from pipeline.catalog.workloads import Workload, workloads
 from pipeline.contracts.errors import GpufareError
@@ -181,6 +182,8 @@ class OwnCatalogue:
     models: list[OwnModel] = field(default_factory=list)
     gpus: list[OwnGpu] = field(default_factory=list)
     workloads: list[OwnWorkload] = field(default_factory=list)
+    corrections: list[dict[str, Any]] = field(default_factory=list)
+    """Rows of own_corrections, which are learned from the user's own runs."""
     problems: list[tuple[Path, str]] = field(default_factory=list)
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
@@ -189,6 +192,7 @@ class OwnCatalogue:
             "gpus": [gpu.row() for gpu in self.gpus],
             "models": [model.row() for model in self.models],
             "workloads": [job.row() for job in self.workloads],
+            "own_corrections": self.corrections,
         }
         return {table: found for table, found in rows.items() if found}
 
@@ -204,7 +208,7 @@ class OwnCatalogue:
 
 def read_own_catalogue(home: Home) -> OwnCatalogue:
     """Return the user's own rows. Raises CatalogError only for problems in the catalogue's files."""
-    found = OwnCatalogue()
+    found = OwnCatalogue(corrections=read_kept(home).rows)
     if not any(path.exists() for path in (home.models, home.gpus, home.workloads)):
         return found
     catalogue = catalog_rows("models.csv")

@@ -87,6 +87,7 @@ def export(
     static files, whose v1/index.json describes the other files.
     """
     from pipeline.export.layouts import write
+    from pipeline.questions.prices import unpublished_runs_note
     from pipeline.warehouse.query import age_note, reader
 
     wanted = [] if tables is None else [name.strip() for name in tables.removesuffix(",").split(",")]
@@ -95,12 +96,13 @@ def export(
         with progress_shown(f"writing {folder}"):
             day = since.date() if since else None
             lines = write(connection, folder, tool, form, wanted, day, republishable=republishable)
-        note = age_note(connection, home, today())
+        notes = (unpublished_runs_note(home, connection), age_note(connection, home, today()))
     for line in lines:
         tell(line)
     files = [path for path in folder.rglob("*") if path.is_file()]
     tell(f"{len(files)} files in {folder}, {size_text(sum(file.stat().st_size for file in files))}")
-    say(note)
+    for note in notes:
+        say(note)
 
 
 @click.command()
@@ -111,6 +113,7 @@ def report(folder: Path) -> None:
     An earlier page is replaced once the new one is complete.
     """
     from pipeline.page.write import write_report
+    from pipeline.questions.prices import unpublished_runs_note
     from pipeline.warehouse.query import age_note, reader
 
     home = paths.home()
@@ -118,7 +121,8 @@ def report(folder: Path) -> None:
         page = write_report(home, folder, datetime.now(UTC))
     tell(f"{page}: {size_text(page.stat().st_size)}")
     with reader(home.published) as connection:
-        say(age_note(connection, home, today()))
+        for note in (unpublished_runs_note(home, connection), age_note(connection, home, today())):
+            say(note)
 
 
 @click.command()

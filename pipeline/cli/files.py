@@ -168,24 +168,27 @@ def normalize(file: Path, form: str, every: bool) -> None:
 @click.option(
     "--config", type=EXISTING_FILE, help="A config.json for the rows whose model is empty or 'config'."
 )
-@click.option("--own", is_flag=True, help="Add estimates corrected using runs that you measured yourself.")
+@click.option("--without-own-runs", is_flag=True, help="Do not correct the estimates from your own runs.")
 @FORMAT_OF_FILES
 @ALL_ROWS
-def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool) -> None:
-    """Estimate the memory and speed of the training runs in a CSV file."""
-    from pipeline.model.corrections import OWN_COLUMNS, with_own_runs
+def estimate(file: Path, config: Path | None, without_own_runs: bool, form: str, every: bool) -> None:
+    """Estimate the memory and speed of the training runs in a CSV file.
+
+    Estimates like runs of your own (gpufare run list) are corrected from them; the assumptions say so.
+    """
+    from pipeline.catalog.own_corrections import OwnCorrections
+    from pipeline.model.corrections import own_corrections
     from pipeline.model.estimate import OUTPUT_COLUMNS, Estimator, estimate_file
     from pipeline.model.given_models import model_of_file
 
     given, left_out = model_of_file(config, "config") if config else (None, [])
+    own = OwnCorrections() if without_own_runs else own_corrections(paths.home())
     with closing(Estimator(given)) as estimator:
-        unread: list[str] = []
+        estimator.correct(own)
         rows, assumed = estimate_file(estimator, file), estimator.assumed
-        if own:
-            rows, unread = with_own_runs(paths.home(), estimator, rows)
-    for problem in [*(f"{config}: {line}" for line in left_out), *unread]:
+    for problem in [*(f"{config}: {line}" for line in left_out), *own.problems]:
         say(problem)
-    _show_estimates(rows, OUTPUT_COLUMNS + (OWN_COLUMNS if own else ()), form, every)
+    _show_estimates(rows, OUTPUT_COLUMNS, form, every)
     if assumed & {"stack", "micro_batch"}:
         say(
             "settings that a row does not give have their defaults (see assumptions); gpufare cheapest and "

@@ -70,7 +70,7 @@ GROUPS = {
         "report": "database",
         "store": "store",
     },
-    "Your own data": {"model": "models", "import": "files", "estimate": "files"},
+    "Your own data": {"run": "runs", "model": "models", "import": "files", "estimate": "files"},
     "Maintain": {
         "rebuild": "database",
         "lake": "lake",

@@ -153,7 +153,7 @@ def _show_ranking(
     rows = list(found.dicts())
     asked = title(job, rows[0])
     told = told_beside(session, job, rows, limit or ROWS, runs_per_year)
-    notes = _notes(session, rows) if is_newest else []
+    notes = _notes(session) if is_newest else []
     # What matters least gives way if the screen is too small for the picks.
     room = _rows_that_fit([asked, "", *(line.text for line in (*told, *notes))])
     while room < LEAST_ROWS and (weight := max((line.weight for line in (*told, *notes)), default=0)):
@@ -170,15 +170,13 @@ def _show_ranking(
         say(line.text)
 
 
-def _notes(session: "Session", rows: Sequence[dict[str, Any]]) -> "list[Told]":
-    """Return notes on the user's own runs, on sources that are not asked, and on the prices' age."""
-    from pipeline.questions.own_runs import own_runs_note
+def _notes(session: "Session") -> "list[Told]":
+    """Return notes on sources that are not asked, and on the prices' age."""
     from pipeline.questions.summary import Told
     from pipeline.warehouse.query import age_note
 
-    runs, age = own_runs_note(paths.home(), rows), age_note(session.connection, paths.home(), today())
-    told = [Told(runs, 2) if runs else None, *(Told(note, 3) for note in not_asked(session))]
-    return [note for note in (*told, Told(age, 0) if age else None) if note]
+    age = age_note(session.connection, paths.home(), today())
+    return [*(Told(note, 3) for note in not_asked(session)), *([Told(age, 0)] if age else [])]
 
 
 def not_asked(session: "Session") -> list[str]:

@@ -12,5 +12,5 @@ CHECKPOINTINGS = ("none", "sac", "full")
 STACKS = ("hf", "liger", "foak", "torchtune", "litgpt", "compile", "te", "mosaic")
 """Training software."""
 
-EVIDENCES = ("measured", "traced", "interpolated", "extrapolated")
+EVIDENCES = ("own", "measured", "traced", "interpolated", "extrapolated")
 """Kinds of evidence for an estimate, those nearest to measured runs first; see ``evidences_from`` in SQL."""

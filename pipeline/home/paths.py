@@ -73,6 +73,8 @@ class Home:
     """Lock held while permissions.json or reviews.json is changed."""
     own_runs = _Place("measured_runs.csv")
     """The user's own measured runs; see pipeline/model/own_runs.py."""
+    own_corrections = _Place("cache", "own_corrections.json")
+    """What the own runs say about the model's estimates; see pipeline/model/corrections.py."""
     own_runs_lock = _Place("measured_runs.lock")
     """Lock held while a run is added."""
     lock = _Place("publish.lock")

@@ -1,144 +1,227 @@
-"""Corrects the model's estimates using a user's measured runs, with one factor per card, method and software.
+"""Learns from a user's measured runs how far the model's estimates are off on the user's machine.
 
-A correction is applied only on request and always shown beside the estimate, never in a published table.
+The model's errors, ln(measured / estimated), are taken as a Gaussian process whose covariance is the macro
+``likeness``. Learning gives the rows of the table own_corrections, from which the macros in
+sql/model/47_own_runs.sql correct every estimate and plan.
 """
 
+import hashlib
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import operator
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
+from pipeline.catalog.own_corrections import OwnCorrections, keep, read_kept
+from pipeline.contracts.own_runs import QUANTITIES
 from pipeline.home.csv_rows import CsvRow
+from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
-from pipeline.model.estimate import Answers, Estimator
+from pipeline.model.estimate import Estimator
 from pipeline.model.model_names import RunError
 from pipeline.model.own_runs import OwnRuns, read_own_runs
 from pipeline.model.run_settings import SETTINGS, number
 from pipeline.parsing.printable import printable
-
-PRIOR_RUNS = 2
-"""Weight of the model's own estimate, expressed as a number of the user's runs.
-
-In held-out runs, the sources' mean errors differ by 12% in memory and 14% in speed, and the runs of one
-source scatter by 12% and 17% around its mean: the best weight for the estimate is the ratio of the variances,
-1 to 1.5 runs. The weight is rounded up, since a user's runs come from one machine and often from one day.
-"""
+from pipeline.warehouse.plan_cache import state_of_model
 
 MEASURED = {"memory": "measured_memory_gib", "speed": "measured_tokens_per_second_per_gpu"}
+"""The columns of a run that give the measured values of a quantity."""
 ESTIMATED = {"memory": "memory_gib", "speed": "tokens_per_second_per_gpu"}
-SAID = {"memory": "memory", "speed": "tokens per second"}
+
+Row = dict[str, Any]
+
+_SETTINGS = """
+SELECT
+    job::INTEGER, unnest(like_settings(s))
+FROM settings_of('estimate_rows') AS s
+WHERE job IS NOT NULL
+"""
+_LIKENESSES = """
+WITH _learned AS (SELECT unnest($rows, recursive := TRUE))
+
+SELECT
+    list(likeness(a, b, settings_apart(a.quantity)) ORDER BY b.position)
+FROM _learned AS a
+JOIN _learned AS b USING (quantity)
+GROUP BY a.quantity, a.position
+ORDER BY a.quantity, a.position
+"""
 
 
-class Kind(NamedTuple):
-    """A kind of run from which one factor is learned."""
+def own_corrections(home: Home) -> OwnCorrections:
+    """Return what the home's own runs say now, and keep it for the builds of this home. A home without a file
+    of runs has no corrections."""
+    kept = read_kept(home)
+    if not home.own_runs.exists():
+        if kept.learned_from:
+            home.own_corrections.unlink(missing_ok=True)
+        return OwnCorrections()
+    state = _state(home)
+    if kept.learned_from == state:
+        return kept
+    found = _learned(home, state)
+    with suppress(UnwritableError):  # every question then learns again
+        keep(home, found)
+    return found
 
-    quantity: str
-    gpu: str
-    method: str
-    stack: str
+
+def _state(home: Home) -> str:
+    """Return a hash of the runs and of everything else from which corrections are learned."""
+    digest = hashlib.sha256(state_of_model().encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    for path in (home.own_runs, home.models, home.gpus):
+        with suppress(OSError):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _learned(home: Home, state: str) -> OwnCorrections:
+    with closing(Estimator(home=home)) as estimator:
+        return replace(learn(estimator, read_own_runs(home)), learned_from=state)
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
-    """The factor by which an estimate is corrected, and the number of runs behind the factor."""
+class Compared:
+    """A run beside its estimate: by quantity, the measured value, if it was measured, and the estimate (GiB,
+    and tokens per second per GPU). ``far`` names the quantities that are too far off to correct anything;
+    ``problem`` says why the run corrects nothing at all, if so."""
 
-    factor: float
-    runs: int
+    run: CsvRow
+    measured: dict[str, float] = field(default_factory=dict)
+    estimated: dict[str, float] = field(default_factory=dict)
+    settings: Row = field(default_factory=dict)
+    far: tuple[str, ...] = ()
+    problem: str = ""
 
-    def sentence(self, quantity: str) -> str:
-        """Return a sentence that describes the correction."""
-        some = "1 run" if self.runs == 1 else f"{self.runs} runs"
-        return f"{SAID[quantity]} corrected by x {self.factor:.3f} from {some} of yours"
+    def ratio(self, quantity: str) -> float:
+        """Return measured / estimated for a measured quantity."""
+        return self.measured[quantity] / self.estimated[quantity]
 
-
-@dataclass(slots=True)
-class Corrections:
-    """The factors that were learned, and a sentence for each run that could not be used."""
-
-    of_kind: dict[Kind, Correction] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-
-def shrunken(ratios: Sequence[float]) -> Correction:
-    """Return the geometric mean of the ratios, shrunk towards 1 by ``PRIOR_RUNS`` runs whose ratio is 1."""
-    return Correction(math.exp(math.fsum(map(math.log, ratios)) / (len(ratios) + PRIOR_RUNS)), len(ratios))
-
-
-def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
-    """Return the GPU, method and stack of each row of the last estimate, keyed by row number."""
-    found = estimator.connection.execute(
-        "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
-    ).fetchall()
-    return {job: (gpu, method, stack) for job, gpu, method, stack in found}
+    @property
+    def reason(self) -> str:
+        """Why the run, or a quantity of it, corrects nothing; '' if all of it corrects answers."""
+        too_far = (
+            f"its {QUANTITIES[quantity]} is {self.ratio(quantity):.3g} times the estimate: check it"
+            for quantity in self.far
+        )
+        return self.problem or "; ".join(too_far)
 
 
-def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
-    """Learn the factors from the user's runs, except runs with a reason in ``not_ready``.
+def compare(estimator: Estimator, runs: Sequence[CsvRow]) -> list[Compared]:
+    """Return the runs beside their estimates, in order; ``estimator`` must not be corrected."""
+    answers = estimator.estimate([run.values for run in runs], list(SETTINGS))
+    found = estimator.connection.execute(_SETTINGS)
+    names = [column[0] for column in found.description or []][1:]
+    settings = {job: dict(zip(names, values, strict=True)) for job, *values in found.fetchall()}
+    most = math.log(_parameter(estimator, "most_factor"))
+    return [
+        Compared(run, problem=str(answer["error"]))
+        if answer["error"]
+        else _compared(run, answer, settings[job], most)
+        for job, (run, answer) in enumerate(zip(runs, answers, strict=True))
+    ]
 
-    Runs with the same settings count as one run with their geometric mean, since repetitions add no evidence.
-    Runs that ran out of memory give no ratio.
+
+def _compared(run: CsvRow, answer: Mapping[str, str], settings: Row, most: float) -> Compared:
+    """Return a run beside its estimate; errors beyond ``most``, in logarithms, are too far."""
+    measured, problems = dict[str, float](), list[str]()
+    for quantity, column in MEASURED.items():
+        try:
+            if (value := number(run.values, column)) is not None:
+                measured[quantity] = value
+        except RunError as error:
+            problems.append(str(error))
+    if not measured and not problems:
+        is_too_large = run.values.get("out_of_memory") == "1"
+        problems.append("it ran out of memory" if is_too_large else "it measured nothing")
+    estimated = {quantity: float(answer[column]) for quantity, column in ESTIMATED.items()}
+    problem = run.values.get("not_ready") or "; ".join(problems)
+    errors = {each: math.log(value / estimated[each]) for each, value in measured.items()}
+    far = tuple(each for each, error in errors.items() if abs(error) > most)
+    return Compared(run, measured, estimated, settings, far, problem)
+
+
+def learn(estimator: Estimator, own: OwnRuns) -> OwnCorrections:
+    """Learn from the user's runs, except runs with a reason in ``not_ready``, and values that cannot be read
+    or are too far from their estimates.
+
+    Runs with the same settings count as one run with the mean of their errors, since repetitions tell little
+    about other settings. Runs that ran out of memory give no error.
     """
-    found = Corrections(problems=list(own.problems))
-    ready = [run for run in own.runs if not run.values.get("not_ready")]
-    answers = estimator.estimate([run.values for run in ready], list(SETTINGS))
-    kinds = kinds_of(estimator)
-    logs: dict[Kind, dict[tuple[Any, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for place, (run, answer) in enumerate(zip(ready, answers, strict=True)):
-        if answer["error"]:
-            found.problems.append(_skipped(run, answer["error"]))
-            continue
-        for quantity, column in MEASURED.items():
-            try:
-                measured = number(run.values, column)
-            except RunError as error:
-                found.problems.append(_skipped(run, str(error)))
-                continue
-            if measured is not None:
-                ratio = math.log(measured / float(answer[ESTIMATED[quantity]]))
-                logs[Kind(quantity, *kinds[place])][_settings(run.values)].append(ratio)
-    found.of_kind = {
-        kind: shrunken([math.exp(math.fsum(each) / len(each)) for each in by_settings.values()])
-        for kind, by_settings in logs.items()
-    }
-    return found
+    groups: dict[tuple[Any, ...], list[tuple[str, float, Row]]] = {}
+    problems = list(own.problems)
+    for each in compare(estimator, own.runs):
+        if each.reason and each.run.values.get("out_of_memory") != "1":
+            problems.append(_skipped(each.run, each.reason))
+        for quantity in each.measured if not each.problem else ():
+            if quantity not in each.far:
+                log_ratio = math.log(each.ratio(quantity))
+                key = (quantity, *(each.run.values.get(name, "") for name in SETTINGS if name != "run_id"))
+                groups.setdefault(key, []).append((each.run.values["run_id"], log_ratio, each.settings))
+    return OwnCorrections(rows=_weighed(estimator, _rows(estimator, groups)), problems=problems)
+
+
+def _rows(estimator: Estimator, groups: Mapping[tuple[Any, ...], list[tuple[str, float, Row]]]) -> list[Row]:
+    """Return a row for each of the newest groups of runs with the same quantity and settings."""
+    most = int(_parameter(estimator, "most_runs"))
+    rows = []
+    for quantity in MEASURED:
+        newest = [runs for key, runs in groups.items() if key[0] == quantity][-most:]
+        for position, runs in enumerate(newest, 1):
+            run_ids, log_ratios, settings = zip(*runs, strict=True)
+            mean = math.fsum(log_ratios) / len(log_ratios)
+            place = {"quantity": quantity, "position": position, "run_ids": list(run_ids)}
+            rows.append({**place, **settings[0], "log_ratio": mean})
+    return rows
+
+
+def _weighed(estimator: Estimator, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with their weights and precisions: the inverse of the covariance of their errors."""
+    if not rows:
+        return []
+    noise = _parameter(estimator, "noise")
+    likenesses = [
+        row for (row,) in estimator.connection.execute(_LIKENESSES, {"rows": list(rows)}).fetchall()
+    ]
+    weighed = []
+    for quantity in sorted(MEASURED):
+        of_quantity = [row for row in rows if row["quantity"] == quantity]
+        covariance, likenesses = likenesses[: len(of_quantity)], likenesses[len(of_quantity) :]
+        noisy = [
+            [each + (noise if column == line else 0.0) for column, each in enumerate(values)]
+            for line, values in enumerate(covariance)
+        ]
+        errors = [row["log_ratio"] for row in of_quantity]
+        for row, precisions in zip(of_quantity, inverse(noisy), strict=True):
+            weight = math.fsum(map(operator.mul, precisions, errors))
+            weighed.append({**row, "weight": weight, "precisions": precisions})
+    return weighed
+
+
+def inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return the inverse of a symmetric, positive definite matrix, by elimination: a default install has no
+    library for it."""
+    size = len(matrix)
+    lines = [[*values, *(float(at == line) for at in range(size))] for line, values in enumerate(matrix)]
+    for pivot in range(size):
+        scale = lines[pivot][pivot]
+        lines[pivot] = [value / scale for value in lines[pivot]]
+        for line in range(size):
+            if line != pivot:
+                times = lines[line][pivot]
+                lines[line] = [a - times * b for a, b in zip(lines[line], lines[pivot], strict=True)]
+    return [values[size:] for values in lines]
+
+
+def _parameter(estimator: Estimator, name: str) -> float:
+    ((value,),) = estimator.connection.execute(f"SELECT own_run_parameters().{name}").fetchall()
+    return float(value)
 
 
 def _skipped(run: CsvRow, reason: str) -> str:
     return printable(f"line {run.line} of your measured_runs.csv: skipped: {reason}")
-
-
-def _settings(row: Mapping[str, str]) -> tuple[Any, ...]:
-    return tuple(row.get(name, "") for name in SETTINGS if name != "run_id")
-
-
-OWN_COLUMNS = ("memory_gib_corrected", "tokens_per_second_per_gpu_corrected", "corrections")
-
-
-def corrected(
-    answers: Iterable[Mapping[str, Any]], kinds: Mapping[int, tuple[str, str, str]], found: Corrections
-) -> list[dict[str, Any]]:
-    """Return an ``Estimator``'s answers with ``OWN_COLUMNS``, which are empty if a row's kind has no runs.
-
-    ``kinds`` are the kinds of the answers' rows. Estimates, bands and verdicts remain the model's.
-    """
-    more = []
-    for place, answer in enumerate(answers):
-        cells, words = dict.fromkeys(OWN_COLUMNS, ""), []
-        for quantity, column in ESTIMATED.items():
-            if place not in kinds or answer["error"]:
-                continue
-            correction = found.of_kind.get(Kind(quantity, *kinds[place]))
-            if correction is not None:
-                cells[f"{column}_corrected"] = f"{float(answer[column]) * correction.factor:.4f}"
-                words.append(correction.sentence(quantity))
-        cells["corrections"] = "; ".join(words)
-        more.append({**answer, **cells})
-    return more
-
-
-def with_own_runs(home: Home, estimator: Estimator, answers: Answers) -> tuple[Answers, list[str]]:
-    """Return the estimator's last answers, corrected using the user's own runs, and any problems."""
-    kinds = kinds_of(estimator)
-    found = learn(estimator, read_own_runs(home))
-    return corrected(answers, kinds, found), found.problems

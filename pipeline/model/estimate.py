@@ -15,14 +15,17 @@ from typing import Any
 
 import duckdb
 
-from pipeline.catalog.own import OwnModel, read_own_catalogue
+from pipeline.catalog.own import OwnCatalogue, OwnModel, read_own_catalogue
+from pipeline.catalog.own_corrections import OwnCorrections
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.own_runs import MEMBERS, corrections
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.export.cells import safe_text
 from pipeline.gpus import identify
 from pipeline.home import paths
 from pipeline.home.csv_rows import read_csv
 from pipeline.home.disk import is_exhaustion
+from pipeline.home.paths import Home
 from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.published_runs import PUBLISHED_COLUMNS, is_published_layout, read_published
 from pipeline.model.run_settings import (
@@ -157,7 +160,7 @@ WITH _far AS (
 SELECT
     m.job::INTEGER, r.carried, m.memory_gib, m.memory_gib_low, m.memory_gib_high, m.fits,
     s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low, s.tokens_per_second_per_gpu_high,
-    m.assumptions, s.evidence = 'extrapolated', f.memory, f.speed
+    m.assumptions, s.assumptions, s.evidence = 'extrapolated', f.memory, f.speed
 FROM memory_of('estimate_rows') AS m
 JOIN speed_of('estimate_rows') AS s USING (job)
 JOIN estimate_rows AS r USING (job)
@@ -177,11 +180,13 @@ class _Card:
 class Estimator:
     """Estimates rows, using a throwaway database with the catalogue and the model."""
 
-    def __init__(self, given: OwnModel | None = None) -> None:
-        """``given`` is the model for rows without one. Problems with the user's models go to stderr."""
+    def __init__(self, given: OwnModel | None = None, home: Home | None = None) -> None:
+        """``given`` is the model for rows without one. The home, by default the user's, gives further models
+        and GPUs; problems with them go to stderr. Its runs correct nothing before ``correct``."""
         self.connection = in_memory("memory_of", "speed_of")
         self.given = given
-        own = read_own_catalogue(paths.home())
+        own = read_own_catalogue(home or paths.home())
+        own.corrections = []
         if given is not None:
             own.models = [given, *(model for model in own.models if model.model != given.model)]
             self.connection.execute("DELETE FROM main.models WHERE model = ?", [given.model])
@@ -202,6 +207,11 @@ class Estimator:
     def close(self) -> None:
         """Close the database."""
         self.connection.close()
+
+    def correct(self, corrections: OwnCorrections) -> None:
+        """Correct further estimates from these own runs, and from no earlier ones."""
+        self.connection.execute("DELETE FROM main.own_corrections")
+        load_own(self.connection, OwnCatalogue(corrections=corrections.rows))
 
     def gpu_of(self, label: str, read: RunRow) -> str:
         """Return the catalogue's id for a GPU given by id or in free text. Raises RunError if no GPU fits."""
@@ -348,8 +358,8 @@ class Estimator:
         )
         self._share_sequences(answers, settings)
         estimates = self.connection.execute(_ESTIMATES).fetchall()
-        for job, is_far, *values, defaults, speed_is_far, far_memory, far_speed in estimates:
-            _assume(answers[job], json.loads(defaults), speed_is_far)
+        for job, is_far, *values, of_memory, of_speed, speed_is_far, far_memory, far_speed in estimates:
+            _assume(answers[job], json.loads(of_speed) | json.loads(of_memory), speed_is_far)
             _write_answer(answers[job], values, (far_memory, far_speed) if is_far else None)
 
     def _share_sequences(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
@@ -381,16 +391,18 @@ _RULES = {
 
 
 def _assume(answer: dict[str, Any], defaults: Mapping[str, Any], speed_is_far: bool) -> None:
-    """Note as assumptions the defaults that the reader did not list, and a speed far from any run."""
+    """Note as assumptions the defaults that the reader did not list, corrections from own runs, and a speed
+    far from any run."""
     stated = {name for name, _ in answer["assumptions"]}
     answer["assumptions"] += [
         (name, _RULES.get(name, str(value)))
         for name, value in defaults.items()
-        if name not in (*stated, "old_software")
+        if name not in (*stated, *MEMBERS, "old_software")
     ]
+    answer["assumptions"] += [("", text) for text in corrections(defaults)]
     if "old_software" in defaults:
         answer["assumptions"].append(
-            ("software_date", f"{defaults['old_software']} is old: the same run is faster with newer software")
+            ("software_date", f"{defaults['old_software']} is old: newer software is faster")
         )
     if speed_is_far:
         answer["assumptions"].append(("speed", "far from any published run"))

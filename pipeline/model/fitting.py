@@ -43,10 +43,10 @@ BOUND = 4.0
 """The number of relative widths by which the runs may move a constant away from its prior."""
 
 MAX_STEPS = 10
-"""The largest number of linearizations (one query each) in a fit that starts from the priors."""
+"""The largest number of steps with the same slopes."""
 
-HELD_OUT_STEPS = 10
-"""The largest number of steps in a fit that starts from the constants of all runs and keeps their slopes."""
+MAX_LINEARIZATIONS = 6
+"""The largest number of times that the slopes are computed anew while a fit starts from the priors."""
 
 TRUST_RADIUS = 2.0
 """The number of relative widths by which a constant may move before the macros are linearized again."""
@@ -182,33 +182,36 @@ class Fitter:
     def fit(self, mask: Mask, start: Linearization | None = None) -> Linearization:
         """Return the point that best explains the runs in the mask, deterministically to the last digit.
 
-        Between two queries, the macros are treated as linear, which they nearly are in logarithms. With a
-        start, its slopes are kept, since leaving out a family moves the constants little: predicting once
-        takes a hundredth of the time of predicting the slopes.
+        With a start, its slopes are kept, since leaving out a family moves the constants little, and
+        predicting once takes a hundredth of the time of predicting the slopes.
         """
-        weights = self._weights(mask)
-        at = start or self.linearize(np.zeros(len(self.free)))
-        cost = self._cost(at.predicted[mask], at.point, mask, weights)
-        radius = TRUST_RADIUS
-        for _ in range(HELD_OUT_STEPS if start else MAX_STEPS):
-            point = self._minimum(at, radius, mask, weights)
-            moved = float(np.abs(point - at.point).max())
-            trial = self._moved(start, point) if start else self.linearize(point)
-            trial_cost = self._cost(trial.predicted[mask], point, mask, weights)
-            if trial_cost < cost:
-                is_done = moved < DIFFERENCE
-                at, cost = trial, trial_cost
-                if is_done:
-                    break
-            else:
-                radius = moved / 3
-                if radius < DIFFERENCE:
-                    break
+        if start:
+            return self._descend(start, mask)
+        at = self.linearize(np.zeros(len(self.free)))
+        for _ in range(MAX_LINEARIZATIONS):
+            found = self._descend(at, mask)
+            moved = float(np.abs(found.point - at.point).max())
+            at = self.linearize(found.point)
+            if moved < DIFFERENCE:
+                break
         return at
 
-    def _moved(self, start: Linearization, point: Array) -> Linearization:
-        """Return the predictions at a point, with the slopes of the start."""
-        return Linearization(point, self.predict(point[None, :])[0], start.slopes)
+    def _descend(self, start: Linearization, mask: Mask) -> Linearization:
+        """Return the best point that is found with the slopes of the start."""
+        weights = self._weights(mask)
+        at, cost, radius = start, self._cost(start.predicted[mask], start.point, mask), TRUST_RADIUS
+        for _ in range(MAX_STEPS):
+            point = self._minimum(at, radius, mask, weights)
+            moved = float(np.abs(point - at.point).max())
+            trial = Linearization(point, self.predict(point[None, :])[0], start.slopes)
+            trial_cost = self._cost(trial.predicted[mask], point, mask)
+            if trial_cost < cost:
+                at, cost = trial, trial_cost
+            else:
+                radius = moved / 3
+            if min(moved, radius) < DIFFERENCE:
+                break
+        return at
 
     def one_step_without(self, at: Linearization, seen: Mask, group: Mask) -> Array:
         """Return the predictions of a group's runs if a fit to the seen runs had not seen the group, either.
@@ -236,8 +239,8 @@ class Fitter:
         weights = source_weights(self.sources[mask]) * self.age_weights[mask]
         return np.asarray(np.sqrt(RUN_WEIGHT * len(weights) * weights / weights.sum()))
 
-    def _cost(self, predicted: Array, point: Array, mask: Mask, weights: Array) -> float:
-        residuals = _soft((predicted - self.measured[mask]) / RESIDUAL_SCALE) * weights
+    def _cost(self, predicted: Array, point: Array, mask: Mask) -> float:
+        residuals = _soft((predicted - self.measured[mask]) / RESIDUAL_SCALE) * self._weights(mask)
         return float(residuals @ residuals + point @ point)
 
     def _minimum(self, at: Linearization, radius: float, mask: Mask, weights: Array) -> Array:

@@ -3,6 +3,7 @@ columns are those of catalog/measured_runs.csv, followed by ``MORE_COLUMNS``.
 """
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,7 +13,7 @@ from filelock import FileLock
 
 from pipeline.home import paths
 from pipeline.home.csv_rows import CsvError, CsvRow, CsvTable, append_row, parse_csv, read_csv
-from pipeline.home.disk import UnwritableError, set_aside
+from pipeline.home.disk import UnwritableError, replacing, set_aside
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
 
@@ -71,6 +72,32 @@ def add_own_run(home: Home, row: Mapping[str, str]) -> str:
     except OSError as error:
         raise UnwritableError(path, error) from error
     return note
+
+
+def next_run_id(home: Home) -> str:
+    """Return the name of the next run that is added by hand: own-1, own-2, and so on."""
+    known = (re.fullmatch(r"own-(\d+)", run.values["run_id"]) for run in read_own_runs(home).runs)
+    return f"own-{max((int(each[1]) for each in known if each), default=0) + 1}"
+
+
+def remove_own_run(home: Home, run_id: str) -> int:
+    """Remove the runs with this id from the user's file, without changing other lines. Return their number.
+
+    Raises UnwritableError, and CsvError for a file that cannot be read.
+    """
+    path = home.own_runs
+    if not path.exists():
+        return 0
+    try:
+        with FileLock(home.own_runs_lock, timeout=LOCK_SECONDS):
+            table = _table(path)
+            kept = [row.text for row in table.rows if row.problem or row.values["run_id"] != run_id]
+            if len(kept) < len(table.rows):
+                with replacing(path) as temporary:
+                    temporary.write_text(table.heading + "".join(kept), encoding="utf-8", newline="")
+    except OSError as error:
+        raise UnwritableError(path, error) from error
+    return len(table.rows) - len(kept)
 
 
 def _table(path: Path) -> CsvTable:

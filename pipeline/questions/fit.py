@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.reasons import MEMORY_PARTS, infeasible_text, percent_text
 from pipeline.questions.session import Session
-from pipeline.questions.words import METHODS, assumed, command_line, family_text, needed_text
+from pipeline.questions.words import METHODS, assumed, command_line, family_text, needed_text, own_runs_text
 from pipeline.warehouse.query import Result
 
 
@@ -51,8 +51,9 @@ class Fit:
                 f"tokens/s ({plan['tokens_per_second_low']:,.0f} to {plan['tokens_per_second_high']:,.0f}), "
                 f"{plan['evidence']}{_without_bf16(plan)}.",
             ]
-        line = assumed(json.loads(plan["assumptions"]), plan["method"], briefly=briefly)
-        return [*lines, *([line] if line else []), *self.notes]
+        taken = json.loads(plan["assumptions"])
+        more = (own_runs_text(taken), assumed(taken, plan["method"], briefly=briefly))
+        return [*lines, *filter(None, more), *self.notes]
 
 
 def _without_bf16(plan: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The database behind a question: the published file or another day's prices, with the user's models.
+"""The database behind a question: the published file or another day's prices, with the user's own data.
 
 Heavy packages are imported on demand: a question answered from the published file does not need them.
 """
@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError, NoAnswerError
 from pipeline.warehouse.engine import duckdb
-from pipeline.warehouse.query import ask, reader
+from pipeline.warehouse.query import QueryError, ask, reader
 
 if TYPE_CHECKING:
     from pipeline.catalog.own import OwnModel
@@ -30,13 +30,13 @@ def prices_of(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the published file or, for a day other than the file's, a database of that day from the record.
 
-    The connection also knows the home's own models, even those added since the publication, and the model
-    ``given``. Raises NotPublishedError, and JobError for a day without prices or after ``today``.
+    The connection also knows the home's own models and runs, even those added since the publication, and the
+    model ``given``. Raises NotPublishedError, and JobError for a day without prices or after ``today``.
     """
+    corrections = _corrections(home)
     with _prices_of(home, day, today, progress) as connection:
-        models = [*_own_models(home), *([given] if given else [])]
-        if models:
-            _add_models(connection, {model.model: model for model in models})
+        models = {model.model: model for model in (*_own_models(home), *([given] if given else []))}
+        _put_in_front(connection, models, corrections)
         yield connection
 
 
@@ -48,26 +48,80 @@ def _own_models(home: Home) -> "list[OwnModel]":
     return read_own_catalogue(home).models
 
 
-def _add_models(connection: duckdb.DuckDBPyConnection, models: "Mapping[str, OwnModel]") -> None:
-    """Put models, keyed by name, in front of the published ones of the same names, and leave out the plans of
-    those. The file is not changed: DuckDB finds a temporary table before a table of the file."""
+def _corrections(home: Home) -> list[dict[str, Any]]:
+    if not (home.own_runs.exists() or home.own_corrections.exists()):
+        return []
+    from pipeline.model.corrections import own_corrections
+
+    return own_corrections(home).rows
+
+
+_CORRECTIONS = "FROM main.own_corrections ORDER BY quantity, position"
+
+
+def unpublished_runs_note(home: Home, connection: duckdb.DuckDBPyConnection) -> str | None:
+    """Return a note if the published file was made without the newest changes to the home's own runs."""
+    try:
+        if _published_corrections(connection) == _corrections(home):
+            return None
+    except QueryError:  # a file of an earlier version
+        return None
+    return "note: without the newest changes to your own runs: run `gpufare refresh`"
+
+
+def _published_corrections(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    return list(ask(connection, _CORRECTIONS).dicts())
+
+
+def _put_in_front(
+    connection: duckdb.DuckDBPyConnection,
+    models: "Mapping[str, OwnModel]",
+    corrections: list[dict[str, Any]],
+) -> None:
+    """Put models, keyed by name, in front of the published ones of the same names, and corrections from own
+    runs in front of all published ones; leave out the plans that were made without them, so that they are
+    made anew. The file is not changed: DuckDB finds a temporary table before a table of the file."""
+    added = _unpublished(connection, models)
+    try:
+        is_corrected = _published_corrections(connection) == corrections
+    except QueryError as error:
+        if not added and not corrections:
+            return
+        raise _earlier_version(error) from error
+    if is_corrected and not added:
+        return
     from pipeline.catalog.own import OwnCatalogue
     from pipeline.warehouse.load import load_own
 
-    published = {row["model"]: row for row in ask(connection, "FROM main.models").dicts()}
-    added = [model for name, model in models.items() if published.get(name) != model.row()]
-    if not added:
-        return
     names = ", ".join(f"'{model.model}'" for model in added)
+    others = f"model NOT IN ({names})" if names else "TRUE"
     try:
-        for table, kind in (("models", "TABLE"), ("plans", "VIEW"), ("plan_grid", "VIEW")):
-            others = f"FROM gpufare.main.{table} WHERE model NOT IN ({names})"
-            connection.execute(f"CREATE TEMP {kind} {table} AS {others}")
-        load_own(connection, OwnCatalogue(models=added))
+        if added:
+            connection.execute(f"CREATE TEMP TABLE models AS FROM gpufare.main.models WHERE {others}")
+        if not is_corrected:
+            connection.execute(
+                "CREATE TEMP TABLE own_corrections AS FROM gpufare.main.own_corrections LIMIT 0"
+            )
+        for table in ("plans", "plan_grid"):
+            kept = others if is_corrected else "FALSE"
+            connection.execute(f"CREATE TEMP VIEW {table} AS FROM gpufare.main.{table} WHERE {kept}")
+        load_own(connection, OwnCatalogue(models=added, corrections=[] if is_corrected else corrections))
     except duckdb.Error as error:
-        raise NoAnswerError(
-            f"the published file was made by an earlier version: run `gpufare refresh` ({error})"
-        ) from error
+        raise _earlier_version(error) from error
+
+
+def _unpublished(connection: duckdb.DuckDBPyConnection, models: "Mapping[str, OwnModel]") -> "list[OwnModel]":
+    """Return the models that the file lacks, or has with other values."""
+    if not models:
+        return []
+    published = {row["model"]: row for row in ask(connection, "FROM main.models").dicts()}
+    return [model for name, model in models.items() if published.get(name) != model.row()]
+
+
+def _earlier_version(error: Exception) -> NoAnswerError:
+    return NoAnswerError(
+        f"the published file was made by an earlier version: run `gpufare refresh` ({error})"
+    )
 
 
 @contextmanager

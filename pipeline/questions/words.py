@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from pipeline.catalog.job_settings import job_settings, recipe_settings
+from pipeline.contracts.own_runs import corrections
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.home.csv_rows import read_csv
 from pipeline.home.paths import CATALOG_DIR
@@ -570,15 +571,21 @@ _BRIEFLY = ("model", "method", "lora_rank", "unquantized", "stack", "is_packed",
 
 
 def assumptions(row: Mapping[str, Any], *, briefly: bool = False) -> list[str]:
-    """Return lines with the assumptions of a row of ``cheapest_for``: the training recipe (``briefly``: only
-    what changes an answer most), the offers whose place is unknown, and sequences longer than the model
-    supports."""
+    """Return lines with the assumptions of a row of ``cheapest_for``: corrections from own runs, the training
+    recipe (``briefly``: only what changes an answer most), the offers whose place is unknown, and sequences
+    longer than the model supports."""
     taken = json.loads(row["assumptions"])
-    lines = [assumed(taken, row["method"], briefly=briefly), *skipped(taken)]
+    lines = [own_runs_text(taken), assumed(taken, row["method"], briefly=briefly), *skipped(taken)]
     if "max_context" in taken:
         longer = f"sequences longer than the {taken['max_context']} tokens that the model supports"
         lines.append(f"CAREFUL: {longer}.")
     return [line for line in lines if line]
+
+
+def own_runs_text(taken: Mapping[str, Any]) -> str | None:
+    """Return a line on how own runs corrected an answer, if they did; ``taken``: its assumptions."""
+    texts = corrections(taken)
+    return f"Own runs: {', '.join(texts)}." if texts else None
 
 
 def skipped(taken: Mapping[str, Any]) -> list[str]:

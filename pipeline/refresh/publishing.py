@@ -8,6 +8,7 @@ from pipeline.contracts.errors import sentence_of
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.paths import Home
+from pipeline.model.corrections import own_corrections
 from pipeline.parsing.printable import printable
 from pipeline.record.incidents import report_incident
 from pipeline.record.mending import report_strays
@@ -29,8 +30,8 @@ def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_pr
     """Publish as of ``day``, with ``now`` (UTC) as the time of the build.
 
     Damaged files of the record are set aside, and their days are read again from the archive; damaged and
-    stray files are recorded as incidents. Raises BuildError, after recording the error as an incident, also
-    if the clock of this machine is wrong.
+    stray files are recorded as incidents. Plans are corrected from the home's own runs. Raises BuildError,
+    after recording the error as an incident, also if the clock of this machine is wrong.
     """
     mend_journal(home)
     strays = report_strays(home)
@@ -39,6 +40,7 @@ def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_pr
             home, Incident(kind=IncidentKind.WRONG_CLOCK, day=day, reason=problem, remedy=clock.REMEDY)
         )
         raise BuildError(f"{problem}: {clock.REMEDY}")
+    own_corrections(home)
     try:
         report = publish(home, day, now, progress, partial(mend_record, home))
     except BuildError as error:

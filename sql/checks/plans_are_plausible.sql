@@ -25,7 +25,8 @@ _plans AS (
     JOIN main.models AS m USING (model)
     JOIN main.gpus AS g USING (gpu_id)
     CROSS JOIN _limits AS l
-    WHERE p.verdict = 'fits'
+    -- A card that was measured may well be slower than the model says of its peers.
+    WHERE p.verdict = 'fits' AND NOT is_own_corrected(p.assumptions)
 ),
 
 -- Cards that are at least as good as another in all that a plan depends on. Measured rates of matrix products

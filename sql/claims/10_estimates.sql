@@ -128,8 +128,8 @@ SELECT
     least(s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low) * r.gpus AS tokens_per_second_low,
     greatest(s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_high) * r.gpus AS tokens_per_second_high
 FROM _runs AS r
-JOIN memory_of('_run_settings') AS m ON m.job = r.job
-JOIN speed_of('_run_settings') AS s ON s.job = r.job;
+JOIN memory_of('_run_settings', with_own := FALSE) AS m ON m.job = r.job
+JOIN speed_of('_run_settings', with_own := FALSE) AS s ON s.job = r.job;
 COMMENT ON MACRO TABLE claim_estimates IS
     'The model''s estimates for each row of claim_runs: memory in GiB per GPU, whether the run fits, and tokens per second on all GPUs together.';
 

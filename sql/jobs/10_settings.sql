@@ -220,7 +220,7 @@ COMMENT ON FUNCTION asked_machines IS
     'The machines of given_machines, with the source (quote or own), the gpu_id of each, and usd: its price per GPU-hour in USD, 0 for a machine without a price, and null if a price per kWh meets a card of unknown power. asked_gpu is the GPU as written, and other_cards are those of the same family; price, usd_per_unit (of its currency) and watts (per GPU) are what usd was computed from. watts: a map from gpu_id to the card''s power.';
 
 CREATE OR REPLACE MACRO evidences_from(least) AS
-    string_split(regexp_extract('measured traced interpolated extrapolated', '.*' || least), ' ');
+    string_split(regexp_extract('own measured traced interpolated extrapolated', '.*' || least), ' ');
 COMMENT ON FUNCTION evidences_from IS 'The kinds of evidence that are at least as good as a given kind.';
 
 CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS

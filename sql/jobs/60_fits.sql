@@ -154,6 +154,7 @@ WITH _parts_plans AS (
         END::DECIMAL(12, 2) AS gradients,
         round(fragmentation_gib, 2)::DECIMAL(12, 2) AS kept,
         round(overhead_gib, 2)::DECIMAL(12, 2) AS process,
+        nullif(round(memory_gib - memory_gib / own_memory_factor(assumptions), 2), 0)::DECIMAL(12, 2) AS own,
         round(usable_memory_gib - memory_margin_gib, 2)::DECIMAL(12, 2) AS needed
     FROM query_table(plans)
     WHERE memory_gib IS NOT NULL
@@ -169,21 +170,23 @@ _parts_listed AS (
             {'place': 4, 'part': 'optimizer', 'gib': optimizer},
             {
                 'place': 5, 'part': 'activations',
-                'gib': peak - weights - adapters - gradients - optimizer - kept - process
+                'gib': peak - weights - adapters - gradients - optimizer - kept - process - coalesce(own, 0)
             },
             {'place': 6, 'part': 'kept', 'gib': kept},
             {'place': 7, 'part': 'process', 'gib': process},
-            {'place': 8, 'part': 'peak', 'gib': peak},
-            {'place': 9, 'part': 'margin', 'gib': needed - (peak - kept)},
-            {'place': 10, 'part': 'needed', 'gib': needed}
+            {'place': 8, 'part': 'own', 'gib': own},
+            {'place': 9, 'part': 'peak', 'gib': peak},
+            {'place': 10, 'part': 'margin', 'gib': needed - (peak - kept)},
+            {'place': 11, 'part': 'needed', 'gib': needed}
         ], recursive := TRUE)
     FROM _parts_plans
 )
 
 FROM _parts_listed
+WHERE gib IS NOT NULL
 ORDER BY job, gpu_id, gpu_count, place;
 COMMENT ON MACRO TABLE memory_parts IS
-    'The parts that add up to the peak memory of each plan, and the least memory that the plan needs, in GiB per GPU rounded to a hundredth: job, gpu_id, gpu_count, place, part and gib. Parts: weights, adapters, gradients (those in memory at the peak), optimizer, activations (including logits and everything else in memory at the peak), kept (held by the allocator but not in use), process (driver and libraries), peak (the sum of the preceding parts), margin (needed beyond the memory in use, because memory is lost in the gaps between tensors) and needed (peak plus margin, minus kept). plans: rows of job_plans, or rows of plans with a column job.';
+    'The parts that add up to the peak memory of each plan, and the least memory that the plan needs, in GiB per GPU rounded to a hundredth: job, gpu_id, gpu_count, place, part and gib. Parts: weights, adapters, gradients (those in memory at the peak), optimizer, activations (including logits and everything else in memory at the peak), kept (held by the allocator but not in use), process (driver and libraries), own (what own runs add or take away; only if they correct the plan), peak (the sum of the preceding parts), margin (needed beyond the memory in use, because memory is lost in the gaps between tensors) and needed (peak plus margin, minus kept). plans: rows of job_plans, or rows of plans with a column job.';
 
 CREATE OR REPLACE MACRO micro_batches_tried() AS range(1, 257);
 COMMENT ON FUNCTION micro_batches_tried IS 'The micro-batches tried in the search for the largest one that fits. Assumed.';

@@ -12,13 +12,13 @@ _jobs AS (
 _predictions AS (
     SELECT run_id, calibration, 'memory' AS quantity, memory_gib AS predicted, memory_gib_low AS low,
         memory_gib_high AS high, fits, evidence
-    FROM memory_of('_jobs')
+    FROM memory_of('_jobs', with_own := FALSE)
     UNION ALL BY NAME
     SELECT
         run_id, calibration, 'speed' AS quantity, tokens_per_second_per_gpu AS predicted,
         tokens_per_second_per_gpu_low AS low,
         tokens_per_second_per_gpu_high AS high, evidence
-    FROM speed_of('_jobs')
+    FROM speed_of('_jobs', with_own := FALSE)
 ),
 
 _by_run AS (

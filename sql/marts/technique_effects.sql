@@ -70,9 +70,9 @@ _jobs AS (
     FROM _sides
 ),
 
-_memory AS (SELECT job, memory_gib, fits FROM memory_of('_jobs')),
+_memory AS (SELECT job, memory_gib, fits FROM memory_of('_jobs', with_own := FALSE)),
 
-_speed AS (SELECT job, tokens_per_second_per_gpu FROM speed_of('_jobs'))
+_speed AS (SELECT job, tokens_per_second_per_gpu FROM speed_of('_jobs', with_own := FALSE))
 
 SELECT
     p.model, p.gpu AS gpu_id, p.technique, p.method, p.gpu_count, p.changed,

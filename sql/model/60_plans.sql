@@ -214,17 +214,28 @@ WITH _candidates AS (
     SELECT * FROM candidates_for(jobs)
 ),
 
+_own AS (
+    SELECT * FROM with_own_runs('_candidates')
+),
+
 _evidence AS (
-    SELECT * FROM memory_evidence('_candidates')
+    SELECT * FROM memory_evidence('_own')
 )
 
 SELECT
-    * EXCLUDE (class, evidence, low_ratio, high_ratio),
-    low_ratio AS memory_low_ratio, high_ratio AS memory_high_ratio,
-    fit_probability(usable_memory_gib, needed_gib, low_ratio, high_ratio) AS fit_probability
-FROM with_band('_evidence', 'memory');
+    j.* EXCLUDE (class, evidence, low_ratio, high_ratio) REPLACE (
+        j.memory_gib * own_factor(own_memory) AS memory_gib,
+        j.needed_gib * own_factor(own_memory) AS needed_gib,
+        j.tokens_per_second_per_gpu * own_factor(own_speed) AS tokens_per_second_per_gpu
+    ),
+    narrowed(low_ratio, own_memory) AS memory_low_ratio,
+    narrowed(high_ratio, own_memory) AS memory_high_ratio,
+    fit_probability(
+        usable_memory_gib, j.needed_gib * own_factor(own_memory), memory_low_ratio, memory_high_ratio
+    ) AS fit_probability
+FROM with_band('_evidence', 'memory') AS j;
 COMMENT ON MACRO TABLE judged_candidates IS
-    'The rows of candidates_for with the memory band and P(fits) of each candidate.';
+    'The rows of candidates_for, corrected from own runs, with the memory band and P(fits) of each candidate.';
 
 CREATE OR REPLACE MACRO best_candidates(jobs) AS TABLE
 SELECT
@@ -245,7 +256,7 @@ SELECT
         loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes,
         matmul_seconds, attention_seconds, traffic_seconds, logits_seconds, dequantize_seconds,
         host_exposed_seconds, communication_seconds, offload_seconds, optimizer_seconds,
-        host_per_step_seconds, step_seconds
+        host_per_step_seconds, step_seconds, own_memory, own_speed
     ), merit))
 FROM (
     SELECT
@@ -309,15 +320,16 @@ SELECT
     END AS verdict,
     CASE WHEN c.unsupported IS NULL THEN c.fit_probability ELSE 0e0 END AS fit_probability,
     five_digits(c.tokens_per_second_per_gpu * c.gpu_count) AS tokens_per_second,
-    tokens_per_second * c.low_ratio AS tokens_per_second_low,
-    tokens_per_second * c.high_ratio AS tokens_per_second_high,
+    tokens_per_second * narrowed(c.low_ratio, c.own_speed) AS tokens_per_second_low,
+    tokens_per_second * narrowed(c.high_ratio, c.own_speed) AS tokens_per_second_high,
     tokens_per_second / c.gpu_count AS tokens_per_second_per_gpu,
     bottleneck_of(
         c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds,
         c.host_exposed_seconds, c.communication_seconds, c.offload_seconds, c.optimizer_seconds
     ) AS bottleneck,
-    c.evidence, c.evidence_run,
-    json_with(c.plan_assumptions, nullif(concat_ws(',', i.ignored, CASE
+    own_evidence(c.evidence, c.own_speed) AS evidence, c.evidence_run,
+    json_with(c.plan_assumptions, nullif(concat_ws(
+        ',', own_members(c.own_memory, c.own_speed), i.ignored, CASE
         WHEN c.method = 'qlora' AND fuses_experts(c.stack, c.experts)
             THEN json_member('unquantized', 'experts')
     END), '')) AS assumptions,
@@ -347,8 +359,9 @@ SELECT
     gib(CASE WHEN c.is_full THEN c.params_total * bytes_16bit() ELSE c.adapter_params * c.adapter_bytes END)
         AS result_gib,
     gib(c.params_total * bytes_16bit()) AS model_download_gib,
-    c.needed_gib, c.memory_low_ratio, c.memory_high_ratio, c.low_ratio AS speed_low_ratio,
-    c.high_ratio AS speed_high_ratio
+    c.needed_gib, c.memory_low_ratio, c.memory_high_ratio,
+    narrowed(c.low_ratio, c.own_speed) AS speed_low_ratio,
+    narrowed(c.high_ratio, c.own_speed) AS speed_high_ratio
 FROM with_band('_judged', 'speed') AS c
 CROSS JOIN ignored_columns(jobs, plan_columns()) AS i;
 COMMENT ON MACRO TABLE plans_in_full IS

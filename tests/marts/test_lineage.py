@@ -30,7 +30,7 @@ def test_tables_are_found_through_macros(lineage: Lineage) -> None:
         "vram_requirements": "plans gpus models offers",
         "rentals": "offers_latest gpus sources machine_sizes cost_parameters countries",
         "plans": "workloads models gpus model_constants model_bands measured_runs recipe_settings "
-        "recipe_memory recipe_work measured_sources job_settings",
+        "recipe_memory recipe_work measured_sources job_settings own_corrections",
         "cheapest_gpu_per_workload": "workloads plans rentals gpus cost_parameters models job_settings "
         "job_names offers_latest exchange_rates out_of_scope",
         "compare_gpus": "gpu_compare job_names gpus offers_latest out_of_scope",

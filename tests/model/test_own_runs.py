@@ -2,28 +2,30 @@
 
 import csv
 import math
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from pipeline.catalog.own import read_own_catalogue
+from pipeline.catalog.own_corrections import OwnCorrections, read_kept
 from pipeline.cli.main import main
 from pipeline.home import paths
 from pipeline.home.csv_rows import CsvError, CsvRow, read_csv
 from pipeline.home.paths import Home
-from pipeline.model.corrections import (
-    OWN_COLUMNS,
-    Correction,
-    Corrections,
-    Kind,
-    corrected,
-    kinds_of,
-    learn,
-    shrunken,
-)  # fmt: skip
+from pipeline.model.corrections import inverse, learn, own_corrections
 from pipeline.model.estimate import Estimator, estimate_file
-from pipeline.model.own_runs import MORE_COLUMNS, OwnRuns, add_own_run, catalogue_columns, read_own_runs
+from pipeline.model.own_runs import (
+    MORE_COLUMNS,
+    OwnRuns,
+    add_own_run,
+    catalogue_columns,
+    next_run_id,
+    read_own_runs,
+    remove_own_run,
+)
 
 COLUMNS = (*catalogue_columns(), *MORE_COLUMNS)
 RUN = {
@@ -104,106 +106,167 @@ def test_a_file_with_a_column_of_the_users_own_keeps_it(home: Home) -> None:
     assert len(read_own_runs(home).problems) == 1
 
 
-def test_two_runs_of_five_percent_move_an_estimate_by_half_of_it() -> None:
-    found = shrunken([1.05, 1.05])
-    assert found.factor == pytest.approx(math.sqrt(1.05))
-    assert found.runs == 2
-    assert shrunken([2.0, 0.5]).factor == pytest.approx(1.0)
-    assert shrunken([1.3] * 100).factor == pytest.approx(1.3, rel=0.01)
-    assert found.sentence("memory") == "memory corrected by x 1.025 from 2 runs of yours"
+def test_a_removed_run_leaves_the_others_as_they_were(home: Home) -> None:
+    for run_id in ("own-1", "own-2", "own-9"):
+        add_own_run(home, RUN | {"run_id": run_id})
+    assert next_run_id(home) == "own-10"
+    lines = home.own_runs.read_text().splitlines(keepends=True)
+    assert remove_own_run(home, "own-2") == 1
+    assert home.own_runs.read_text() == "".join([*lines[:2], lines[3]])
+    assert remove_own_run(home, "own-2") == 0
 
 
-MEMORY = Kind("memory", "rtx-4090", "qlora", "hf")
-SPEED = Kind("speed", "rtx-4090", "qlora", "hf")
+def test_without_a_file_there_is_nothing_to_remove_or_learn(home: Home) -> None:
+    assert (next_run_id(home), remove_own_run(home, "own-1")) == ("own-1", 0)
+    assert own_corrections(home) == OwnCorrections()
+    assert not home.own_corrections.exists()
 
 
-def measured(estimator: Estimator, *runs: tuple[float, float, dict[str, str]]) -> list[dict[str, str]]:
-    """Return runs that differ from their estimates of memory and speed by these factors."""
-    rows = [RUN | changes for _, _, changes in runs]
-    found = []
-    for (memory, speed, changes), answer in zip(runs, estimator.estimate(rows, list(RUN)), strict=True):
-        gib, tokens = float(answer["memory_gib"]), float(answer["tokens_per_second_per_gpu"])
-        found.append(changes | {
-            "measured_memory_gib": str(gib * memory),
-            "measured_tokens_per_second_per_gpu": str(tokens * speed),
-        })  # fmt: skip
-    return found
+def line(number: int, **changes: str) -> CsvRow:
+    return CsvRow(number, dict.fromkeys(COLUMNS, "") | RUN | changes, "")
 
 
-def test_a_factor_is_of_a_card_a_method_and_a_stack_and_good_runs_only(estimator: Estimator) -> None:
-    """A run that was repeated counts once; one that failed or was limited, not at all."""
-    rows = measured(
-        estimator,
-        (1.1, 0.8, {}), (1.1, 0.8, {"seq_len": "1024"}), (2.0, 2.0, {"gpu": "l4"}),
-        *((factor, 1.0, {"stack": "liger"}) for factor in (1.1, 1.2, 1.3)),
-        (1.5, 0.5, {"not_ready": "power limited to 300 of 450 W"}),
+def measured(estimator: Estimator, memory: float, speed: float, **changes: str) -> dict[str, str]:
+    """Return a run that differs from its estimates of memory and speed by these factors."""
+    (answer,) = estimator.estimate([RUN | changes], list(RUN))
+    return changes | {
+        "measured_memory_gib": str(float(answer["memory_gib"]) * memory),
+        "measured_tokens_per_second_per_gpu": str(float(answer["tokens_per_second_per_gpu"]) * speed),
+    }
+
+
+@pytest.fixture
+def corrected() -> Iterator[Estimator]:
+    """An estimator of its own, which a test may correct."""
+    made = Estimator()
+    yield made
+    made.close()
+
+
+def factors(corrected: Estimator, *rows: dict[str, str]) -> list[tuple[float, float]]:
+    """Return the factors by which the estimator's own runs correct the memory and speed of some runs."""
+    before = {}
+    for with_own in ("FALSE", "TRUE"):
+        corrected.estimate([RUN | row for row in rows], [*RUN, *(name for row in rows for name in row)])
+        before[with_own] = corrected.connection.execute(
+            "SELECT memory_gib, memory_gib_high / memory_gib, tokens_per_second_per_gpu"
+            f" FROM memory_of('estimate_rows', with_own := {with_own})"
+            f" JOIN speed_of('estimate_rows', with_own := {with_own}) USING (job) ORDER BY job::INTEGER"
+        ).fetchall()
+    pairs = zip(before["FALSE"], before["TRUE"], strict=True)
+    return [(new[0] / old[0], new[2] / old[2]) for old, new in pairs]
+
+
+def test_a_correction_fades_with_the_distance_of_the_settings(corrected: Estimator) -> None:
+    runs = [line(2, **measured(corrected, 1.2, 0.8))]
+    corrected.correct(learn(corrected, OwnRuns(runs)))
+    same, longer, card, method, far = factors(
+        corrected, {}, {"seq_len": "3000"}, {"gpu": "l4"},
+        {"method": "lora", "quantization": "none"}, {"model": "llama-3.1-70b"},
     )  # fmt: skip
-    rows += [
-        {"out_of_memory": "1", "gpu": "t4"}, rows[0] | {"measured_memory_gib": "much"},
-        {"gpu": "abacus", "measured_memory_gib": "10"},
-        {"measured_memory_gib": "-3", "measured_tokens_per_second_per_gpu": "nan"},
+    # One run, with a noise of a tenth of the variance: its error counts as 1 / 1.1.
+    assert same == (pytest.approx(1.2 ** (1 / 1.1), rel=1e-3), pytest.approx(0.8 ** (1 / 1.1), rel=1e-3))
+    assert 1 < card[0] < longer[0] < same[0]
+    assert same[1] < longer[1] < card[1] < 1
+    assert method[0] == 1
+    assert same[1] < method[1] < 1
+    assert far == (1, 1)
+
+
+def test_bands_narrow_where_runs_are_near_and_stay_where_they_are_not(corrected: Estimator) -> None:
+    def bands() -> list[tuple[float, float, str]]:
+        rows = [RUN, RUN | {"model": "llama-3.1-70b"}]
+        return [
+            (float(row["memory_gib_high"]) / float(row["memory_gib"]), float(row["memory_gib"]), row["fits"])
+            for row in corrected.estimate(rows, list(RUN))
+        ]
+
+    near, far = bands()
+    corrected.correct(learn(corrected, OwnRuns([line(2, **measured(corrected, 3.0, 1.0))])))
+    new_near, new_far = bands()
+    assert 1 < new_near[0] < near[0]
+    assert new_far == far
+    assert (near[2], new_near[2]) == ("true", "false"), "the corrected memory decides what fits"
+
+
+def test_repetitions_count_once_and_failures_and_absurd_values_not_at_all(corrected: Estimator) -> None:
+    rows = [
+        measured(corrected, 1.1, 0.8), measured(corrected, 1.3, 0.8), {"out_of_memory": "1"},
+        measured(corrected, 1.5, 0.5, not_ready="power limited to 300 of 450 W", seq_len="1024"),
+        measured(corrected, 3.01, 1 / 3.01, seq_len="512"),
+        measured(corrected, 2.99, 1 / 2.99, seq_len="256"),
+        {"measured_memory_gib": "much"}, {"gpu": "abacus"}, {},
     ]  # fmt: skip
-    lines = [CsvRow(line, dict.fromkeys(COLUMNS, "") | RUN | row, "") for line, row in enumerate(rows, 2)]
-    found = learn(estimator, OwnRuns(lines))
-    expected = {
-        MEMORY: (1.1**0.5, 2), SPEED: (0.8**0.5, 2),
-        **{kind._replace(gpu="l4"): (2 ** (1 / 3), 1) for kind in (MEMORY, SPEED)},
-        MEMORY._replace(stack="liger"): ((1.1 * 1.2 * 1.3) ** (1 / 9), 1),
-        SPEED._replace(stack="liger"): (1, 1),
-    }  # fmt: skip
-    assert found.of_kind.keys() == expected.keys()
-    for kind, (factor, runs) in expected.items():
-        assert found.of_kind[kind].factor == pytest.approx(factor, rel=1e-3), kind
-        assert found.of_kind[kind].runs == runs
+    found = learn(corrected, OwnRuns([line(number, **row) for number, row in enumerate(rows, 2)]))
+    assert [(row["quantity"], row["position"], row["seq_len"]) for row in found.rows] == [
+        ("memory", 1, 2048), ("memory", 2, 256), ("speed", 1, 2048), ("speed", 2, 256),
+    ]  # fmt: skip
+    assert found.rows[0]["log_ratio"] == pytest.approx((math.log(1.1) + math.log(1.3)) / 2, abs=1e-4)
     skipped = "line {} of your measured_runs.csv: skipped: {}"
     assert found.problems == [
-        skipped.format(10, "measured_memory_gib: 'much' is not a number"),
-        skipped.format(11, "gpu 'abacus' is not one card of the catalogue"),
-        skipped.format(12, "measured_memory_gib: -3 is not a positive number"),
-        skipped.format(12, "measured_tokens_per_second_per_gpu: nan is not a positive number"),
+        skipped.format(5, "power limited to 300 of 450 W"),
+        skipped.format(
+            6,
+            "its memory is 3.01 times the estimate: check it; "
+            "its tokens per second is 0.332 times the estimate: check it",
+        ),
+        skipped.format(8, "measured_memory_gib: 'much' is not a number"),
+        skipped.format(9, "gpu 'abacus' is not one card of the catalogue"),
+        skipped.format(10, "it measured nothing"),
     ]
 
 
-def test_an_answer_with_an_error_is_not_corrected(estimator: Estimator) -> None:
-    found = Corrections({MEMORY: Correction(1.5, 3), SPEED: Correction(0.5, 1)})
-    answers = estimator.estimate([RUN, RUN | {"model": "no such"}], list(RUN))
-    good, bad = corrected(answers, kinds_of(estimator), found)
-    memory, speed = float(answers[0]["memory_gib"]), float(answers[0]["tokens_per_second_per_gpu"])
-    assert good == answers[0] | {
-        "memory_gib_corrected": f"{memory * 1.5:.4f}",
-        "tokens_per_second_per_gpu_corrected": f"{speed * 0.5:.4f}",
-        "corrections": "memory corrected by x 1.500 from 3 runs of yours; "
-                       "tokens per second corrected by x 0.500 from 1 run of yours",
-    }  # fmt: skip
-    assert bad == answers[1] | dict.fromkeys(OWN_COLUMNS, "")
-    assert bad["error"]
-    estimator.estimate([RUN | {"model": "no such"}], list(RUN))
-    assert kinds_of(estimator) == {}
+def test_only_the_newest_settings_count(corrected: Estimator) -> None:
+    ((most,),) = corrected.connection.execute("SELECT own_run_parameters().most_runs").fetchall()
+    runs = [line(number, seq_len=str(512 + number), measured_memory_gib="20") for number in range(most + 2)]
+    found = learn(corrected, OwnRuns(runs))
+    assert [row["seq_len"] for row in found.rows] == [512 + number for number in range(2, most + 2)]
 
 
-def test_estimate_corrects_by_own_runs_where_it_is_asked_to(
-    estimator: Estimator, home: Home, tmp_path: Path
-) -> None:
-    """The model's own figures stay, and a damaged line of own runs stops nothing."""
-    (run,) = measured(estimator, (1.1, 1.0, {}))
-    add_own_run(home, RUN | run)
+def test_the_inverse_times_the_matrix_is_the_unit_matrix() -> None:
+    matrix = [[1.1, 0.9, 0.2], [0.9, 1.1, 0.4], [0.2, 0.4, 1.1]]
+    found = inverse(matrix)
+    for row in range(3):
+        for column in range(3):
+            product = sum(matrix[row][at] * found[at][column] for at in range(3))
+            assert product == pytest.approx(float(row == column), abs=1e-12)
+
+
+def test_corrections_are_kept_until_the_runs_change(home: Home, estimator: Estimator) -> None:
+    add_own_run(home, RUN | measured(estimator, 1.1, 1.0))
+    first = own_corrections(home)
+    assert [row["quantity"] for row in first.rows] == ["memory", "speed"]
+    assert read_kept(home) == first
+    home.own_corrections.write_text("{")
+    assert own_corrections(home) == first
+    assert read_own_catalogue(home).corrections == first.rows
+    remove_own_run(home, "own-1")
+    assert own_corrections(home).rows == []
+    home.own_runs.unlink()
+    assert own_corrections(home) == OwnCorrections()
+    assert not home.own_corrections.exists()
+
+
+def test_estimate_corrects_by_own_runs_and_says_so(estimator: Estimator, home: Home, tmp_path: Path) -> None:
+    """A damaged line of own runs stops nothing."""
+    add_own_run(home, RUN | measured(estimator, 1.1, 1.0))
     with home.own_runs.open("a") as file:
         file.write('b,"torn\n')
-    (tmp_path / "runs.csv").write_text(
+    path = tmp_path / "runs.csv"
+    path.write_text(
         "run_id,model,gpu,method,stack,quantization\n"
-        "a,llama-3.1-8b,rtx-4090,qlora,hf,nf4dq\n"
-        "b,llama-3.1-8b,l4,lora,hf,\n"
+        "a,llama-3.1-8b,rtx-4090,qlora,hf,nf4\n"
+        "b,llama-3.1-70b,l4,lora,hf,\n"
     )
-    own = CliRunner().invoke(main, ["estimate", str(tmp_path / "runs.csv"), "--own"])
+    before, other_before = estimate_file(estimator, path)
+    own = CliRunner().invoke(main, ["estimate", str(path)])
     found, other = csv.DictReader(own.stdout.splitlines())
-    before, _ = estimate_file(estimator, tmp_path / "runs.csv")
-    assert found["corrections"].startswith(
-        "memory corrected by x 1.032 from 1 run of yours; tokens per second "
+    assert "memory corrected x 1.09 from 1 run of yours" in found["assumptions"]
+    assert float(found["memory_gib"]) == pytest.approx(
+        float(before["memory_gib"]) * 1.1 ** (1 / 1.1), rel=1e-3
     )
-    assert float(found["memory_gib_corrected"]) == pytest.approx(
-        float(before["memory_gib"]) * 1.1 ** (1 / 3), rel=1e-4
-    )
-    assert {name: found[name] for name in before} == before
-    assert [other[name] for name in OWN_COLUMNS] == ["", "", ""]
+    assert other == other_before
     assert own.exit_code == 0
     assert "measured_runs.csv, line 3: skipped: a quote is not closed" in own.stderr
+    without = CliRunner().invoke(main, ["estimate", str(path), "--without-own-runs"])
+    assert next(csv.DictReader(without.stdout.splitlines())) == before

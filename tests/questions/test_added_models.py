@@ -10,7 +10,7 @@ import pytest
 import gpufare as python
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.model.given_models import model_of_file
-from pipeline.questions.prices import _add_models
+from pipeline.questions.prices import _put_in_front
 from pipeline.warehouse.query import reader
 from tests.conftest import gpufare
 from tests.model.test_own_models import config_file
@@ -63,7 +63,7 @@ def test_a_model_that_is_published_as_it_is_keeps_its_published_plans(
     model, _ = model_of_file(config_file(tmp_path, "mine.json"))
     with reader(sample_home.published) as connection:
         for _ in range(2):
-            _add_models(connection, {"mine": model})
+            _put_in_front(connection, {"mine": model}, [])
         edited = model.model_copy(update={"layers": 23})
         with pytest.raises(python.JobError, match="already exists"):
-            _add_models(connection, {"mine": edited})
+            _put_in_front(connection, {"mine": edited}, [])

@@ -1,4 +1,4 @@
-"""Notes on the sources behind an answer, and on the speeds that the user measured."""
+"""Notes on the sources behind an answer."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,6 @@ import duckdb
 import pytest
 
 from pipeline.home.paths import Home
-from pipeline.model.corrections import Kind, learn
-from pipeline.model.estimate import Estimator
-from pipeline.model.own_runs import read_own_runs
-from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.sources_behind import not_asked_note, replayed_sources
 from tests.marts.database import case
 
@@ -24,43 +20,6 @@ f_saved,prices,forbidden,false,,
 g_older,prices,allowed,false,,
 h_unpriced,prices,allowed,false,,
 """
-
-
-def test_own_runs_give_the_speed_on_the_users_machine(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    row = {"rank": 1, "gpu_id": "rtx-4090", "method": "qlora", "stack": "hf", "tokens_per_second": 2000.0}
-    other = {**row, "rank": 2, "gpu_id": "l40s"}
-    assert own_runs_note(home, [row, other]) is None
-    columns = (
-        "run_id,model,gpu,method,stack,quantization,micro_batch,seq_len,measured_tokens_per_second_per_gpu"
-    )
-    runs = ("rtx-4090,qlora", "a10,qlora", "a10,qlora")
-    lines = [
-        f"r{number},llama-3.1-8b,{kind},hf,nf4,1,{2048 >> number},900" for number, kind in enumerate(runs)
-    ]
-    home.own_runs.write_text("\n".join((columns, *lines)) + "\n")
-    estimator = Estimator()
-    kinds = learn(estimator, read_own_runs(home)).of_kind
-    estimator.close()
-
-    def speed(gpu: str) -> str:
-        return f"{2000 * kinds[Kind('speed', gpu, 'qlora', 'hf')].factor:,.0f} tokens/s, not 2,000"
-
-    begin, end = (
-        "you measured runs on GPUs in this list: ",
-        (". Rankings keep to the model's own estimates; gpufare estimate --own corrects them."),
-    )
-    assert own_runs_note(home, [row, other, {**row, "rank": 3}]) == (
-        f"{begin}going by 1 run of qlora on rtx-4090, rank 1 trains {speed('rtx-4090')}{end}"
-    )
-    assert own_runs_note(home, [{**row, "stack": "liger"}, {**row, "rank": 4, "gpu_id": "a10"}]) == (
-        f"{begin}qlora on rtx-4090, but not with liger, so they correct nothing here; going by 2 runs of "
-        f"qlora on "
-        f"a10, rank 4 trains {speed('a10')}{end}"
-    )
-    assert own_runs_note(home, [other]) is None
-    home.own_runs.write_bytes(b"\xff\xfe")
-    assert "its runs are skipped" in str(own_runs_note(home, [row]))
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ function showMethod() {
   const published = D.published;
   show("method-body",
     el("p", {}, "A job's cost is what leaves the account: billed hours times the price, plus interruptions and failures, disk and traffic. Whether a model fits a card and how fast it trains there comes from a model of memory and speed, calibrated on published measurements; its error is told under How wrong."),
-    el("p", {}, `The band is where eight of ten comparable runs ended. P(fits) is the probability that the job does not run out of memory; below ${percentOf(minFit())} nothing is ranked. Evidence says how near published runs are: measured, traced, interpolated or extrapolated.`),
+    el("p", {}, `The band is where eight of ten comparable runs ended. P(fits) is the probability that the job does not run out of memory; below ${percentOf(minFit())} nothing is ranked. Evidence says how near published runs are: measured, traced, interpolated or extrapolated; or own, where runs of your own are near.`),
     el("h3", {}, "The picks"), el("p", {}, D.pick_rule),
     el("h3", {}, "The page"),
     el("p", {}, `The page computes each answer from the plans and prices inside the file, with the formulas of the command gpufare, to the same cent. It has plans for ${plural(new Set(D.recipes.model).size, "model")} of ${COMMAS.format(D.models.length)}, with sequences of ${choiceOf([...new Set(D.recipes.seq_len)].sort((a, b) => a - b).map((length) => COMMAS.format(length)))} tokens; other lengths, ranks and settings of a recipe are for the command, which the page then names; it is part of the Python package gpufare, with which this page was written.`),

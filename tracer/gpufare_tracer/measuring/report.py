@@ -10,9 +10,11 @@ from gpufare_tracer.measuring.card import Card
 from gpufare_tracer.measuring.result import Measured, Request
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.settings import cut_to_layers, run_settings
+from pipeline.catalog.own_corrections import OwnCorrections
+from pipeline.contracts.own_runs import corrections_among
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
-from pipeline.model.corrections import with_own_runs
+from pipeline.model.corrections import own_corrections
 from pipeline.model.estimate import OUTPUT_COLUMNS, Estimator
 from pipeline.model.model_names import RunError
 from pipeline.model.own_runs import add_own_run, catalogue_columns
@@ -232,22 +234,36 @@ def _compare(done: Report, estimator: Estimator, home: Home) -> None:
     if shape.layers:
         whole, model = model, cut_to_layers(estimator.connection, model, shape.layers)
         estimator.models[model] = estimator.models[whole]
+    estimator.correct(OwnCorrections())
     answers = estimator.estimate([done.row | {"model": model}], list(OUTPUT_COLUMNS))
     if answers[0]["error"]:
         done.no_estimate = answers[0]["error"]
         return
-    (answer,), problems = with_own_runs(home, estimator, answers)
-    done.notes += problems
-    done.corrections = answer["corrections"]
-    done.is_to_fit = answer["fits"] == "true"
+    (answer,) = answers
+    earlier = own_corrections(home)
+    done.notes += earlier.problems
+    estimator.correct(earlier)
+    (corrected,) = estimator.estimate([done.row | {"model": model}], list(OUTPUT_COLUMNS))
+    done.corrections = "; ".join(corrections_among(corrected["assumptions"].split("; ")))
+    done.is_to_fit = corrected["fits"] == "true"
     allocated = None if done.measured.out_of_memory else _gib(done.measured.allocated_bytes)
     done.comparisons = (
-        _comparison("peak allocated, GiB", "memory_gib", allocated, answer),
-        _comparison("tokens per second", "tokens_per_second_per_gpu", done.tokens_per_second, answer),
+        _comparison("peak allocated, GiB", "memory_gib", allocated, answer, corrected),
+        _comparison(
+            "tokens per second", "tokens_per_second_per_gpu", done.tokens_per_second, answer, corrected
+        ),
     )
 
 
-def _comparison(quantity: str, column: str, measured: float | None, answer: Mapping[str, str]) -> Comparison:
+def _comparison(
+    quantity: str,
+    column: str,
+    measured: float | None,
+    answer: Mapping[str, str],
+    corrected: Mapping[str, str],
+) -> Comparison:
     estimated, low, high = (float(answer[f"{column}{end}"]) for end in ("", "_low", "_high"))
-    corrected = answer[f"{column}_corrected"]
-    return Comparison(quantity, measured, estimated, low, high, float(corrected) if corrected else None)
+    is_corrected = corrected[column] != answer[column]
+    return Comparison(
+        quantity, measured, estimated, low, high, float(corrected[column]) if is_corrected else None
+    )

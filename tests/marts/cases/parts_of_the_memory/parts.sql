@@ -1,5 +1,7 @@
 WITH plans AS (
-    SELECT job, gpu_id, peak_phase, COLUMNS(* EXCLUDE (job, gpu_id, peak_phase))::DOUBLE
+    SELECT
+        job, gpu_id, peak_phase, CASE job WHEN 'own' THEN '{"own_memory_factor":1.1}' ELSE '{}' END AS assumptions,
+        COLUMNS(* EXCLUDE (job, gpu_id, peak_phase))::DOUBLE
     FROM needs
 )
 
