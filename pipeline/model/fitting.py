@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
-from scipy.optimize import least_squares
+from scipy.optimize import minimize
 
 from pipeline.catalog.tables import catalog_table
 
@@ -213,19 +213,28 @@ class Fitter:
                 break
         return at
 
-    def one_step_without(self, at: Linearization, seen: Mask, group: Mask) -> Array:
-        """Return the predictions of a group's runs if a fit to the seen runs had not seen the group, either.
+    def nested(self, at: Linearization, seen: Mask) -> Array:
+        """Return the predictions of the seen runs, each as if the fit had not seen the run's family, either.
 
-        One Gauss-Newton step from the fit leaves the group out: the infinitesimal jackknife of Giordano et
-        al. 2019, arXiv 1806.00550, with the Hessian of the runs that remain.
+        One Gauss-Newton step from the fit leaves a family out: the infinitesimal jackknife of Giordano et al.
+        2019, arXiv 1806.00550, with the Hessian of the runs that remain. Other runs' predictions are nan.
         """
-        rest = seen & ~group
-        weights = self._weights(rest)
-        scaled = (at.predicted[rest] - self.measured[rest]) / RESIDUAL_SCALE
-        slopes = (_soft_slope(scaled) * weights / RESIDUAL_SCALE)[:, None] * at.slopes[rest]
-        gradient = slopes.T @ (_soft(scaled) * weights) + at.point
-        step = np.linalg.solve(slopes.T @ slopes + np.eye(len(at.point)), gradient)
-        return np.asarray(at.predicted[group] - at.slopes[group] @ step)
+        weights = np.where(seen, source_weights(self.sources) * self.age_weights, 0.0)
+        scaled = (at.predicted - self.measured) / RESIDUAL_SCALE
+        slopes = (_soft_slope(scaled) * np.sqrt(weights) / RESIDUAL_SCALE)[:, None] * at.slopes
+        residuals = _soft(scaled) * np.sqrt(weights)
+        hessian, gradient = slopes.T @ slopes, slopes.T @ residuals
+        predicted = np.full(len(scaled), np.nan)
+        for family in sorted(set(self.families[seen])):
+            group = self.families == family
+            rest = seen & ~group
+            share = RUN_WEIGHT * rest.sum() / weights[rest].sum()
+            step = np.linalg.solve(
+                share * (hessian - slopes[group].T @ slopes[group]) + np.eye(len(at.point)),
+                share * (gradient - slopes[group].T @ residuals[group]) + at.point,
+            )
+            predicted[group] = at.predicted[group] - at.slopes[group] @ step
+        return predicted
 
     def posterior_widths(self, at: Linearization) -> dict[str, float]:
         """Return each free constant's posterior width as a share of its prior width; 1 if unconstrained."""
@@ -247,19 +256,18 @@ class Fitter:
         """Return the best point within the radius, treating the macros as linear."""
         predicted, slopes, measured = at.predicted[mask], at.slopes[mask], self.measured[mask]
 
-        def scaled(point: Array) -> Array:
-            return np.asarray((predicted + slopes @ (point - at.point) - measured) / RESIDUAL_SCALE)
-
-        def residuals(point: Array) -> Array:
-            return np.hstack([_soft(scaled(point)) * weights, point])
-
-        def jacobian(point: Array) -> Array:
-            factor = _soft_slope(scaled(point)) * weights / RESIDUAL_SCALE
-            return np.vstack([factor[:, None] * slopes, np.eye(len(point))])
+        def cost(point: Array) -> tuple[float, Array]:
+            scaled = (predicted + slopes @ (point - at.point) - measured) / RESIDUAL_SCALE
+            residuals = _soft(scaled) * weights
+            gradient = slopes.T @ (residuals * _soft_slope(scaled) * weights) / RESIDUAL_SCALE
+            return float(residuals @ residuals + point @ point), 2 * (gradient + point)
 
         low, high = np.maximum(at.point - radius, -BOUND), np.minimum(at.point + radius, BOUND)
-        solution = least_squares(residuals, at.point, jac=jacobian, bounds=(low, high))
-        return np.asarray(solution.x)
+        found = minimize(
+            cost, at.point, jac=True, method="L-BFGS-B", bounds=np.column_stack([low, high]),
+            options={"ftol": 1e-12, "gtol": 1e-7, "maxiter": 1000},
+        )  # fmt: skip
+        return np.asarray(found.x)
 
 
 def _soft(scaled: Array) -> Array:
@@ -308,15 +316,10 @@ def fit_quantity(fitter: Fitter) -> Calibrations:
     points = {"all": everything.point}
     held_out = np.empty(len(fitter.run_ids))
     nested: dict[str, Array] = {}
-    families = sorted(set(fitter.families))
-    for family in families:
+    for family in sorted(set(fitter.families)):
         mask = fitter.families == family
         fitted = fitter.fit(~mask, everything)
         points[f"without {family}"] = fitted.point
         held_out[mask] = fitted.predicted[mask]
-        nested[family] = np.full(len(fitter.run_ids), np.nan)
-        for other in families:
-            if other != family:
-                group = fitter.families == other
-                nested[family][group] = fitter.one_step_without(fitted, ~mask, group)
+        nested[family] = fitter.nested(fitted, ~mask)
     return Calibrations(fitter, points, held_out, nested, fitter.posterior_widths(everything))
