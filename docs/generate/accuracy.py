@@ -1,4 +1,4 @@
-"""docs/explanation/accuracy.md and a paragraph of README.md: the model's errors, from catalog/calibration.yaml."""
+"""docs/explanation/accuracy.md and a paragraph of README.md: the model's errors."""
 
 import re
 from collections.abc import Iterator
@@ -36,15 +36,16 @@ def readme() -> str:
 
 def briefly(record: dict[str, Any]) -> str:
     """Return the README's paragraph, from a calibration record."""
-    memory, speed, own = record["memory"], record["speed"], record["fit_verdicts"]["on_their_own_card"]
+    memory, speed = (record[name]["of_a_stranger"] for name in ("memory", "speed"))
+    own = record["fit_verdicts"]["on_their_own_card"]
     held = [record["bands"][name]["held_out_coverage_by_family"] for name in ("memory", "speed")]
     return (
-        "- **Memory and speed**: calibrated on published measurements, none of them ours. For a source that the "
-        f"model has not seen, the median error is {memory['of_a_stranger']['median']:.1%} for peak memory and "
-        f"{speed['of_a_stranger']['median']:.1%} for tokens per second, averaged over "
-        f"{memory['of_a_stranger']['sources']} and {speed['of_a_stranger']['sources']} sources. Bands meant to "
-        f"contain 80% of the measurements contain {held[0]:.0%} of the peaks and {held[1]:.0%} of the speeds. Of "
-        f"{own['died']} runs that ran out of memory, {own['died_as_predicted']} are predicted not to fit."
+        "- **Memory and speed**: calibrated on published measurements, none of them ours. For a source that "
+        f"the model has not seen, the median error is {memory['median']:.1%} for peak memory and "
+        f"{speed['median']:.1%} for tokens per second, averaged over {memory['sources']} and "
+        f"{speed['sources']} sources. Bands meant to contain 80% of the measurements contain {held[0]:.0%} "
+        f"of the peaks and {held[1]:.0%} of the speeds. Of {own['died']} runs that ran out of memory, "
+        f"{own['died_as_predicted']} are predicted not to fit."
     )
 
 

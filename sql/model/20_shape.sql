@@ -155,9 +155,11 @@ SELECT
         WHEN 'chunked' THEN k.logits_chunked
         WHEN 'liger' THEN k.logits_liger
         WHEN 'litgpt' THEN k.logits_litgpt
-        WHEN 'titan' THEN k.logits_titan
-        WHEN 'fp32std' THEN k.logits_fp32std
-        WHEN '16bit' THEN k.logits_16bit
+        -- A compiled loss casts to fp32 inside its kernel, as torchtitan's has since October 2024 (e10cb94).
+        WHEN 'titan' THEN 2e0 * bytes_16bit()
+        -- Logits, their softmax and their gradient.
+        WHEN 'fp32std' THEN 3e0 * bytes_fp32()
+        WHEN '16bit' THEN 3e0 * bytes_16bit()
         WHEN 'outside' THEN k.logits_outside
         ELSE k.logits_hf
     -- An adapter on the head adds its own outputs, and their sum with the head's outputs, in 16 bits.

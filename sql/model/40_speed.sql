@@ -83,9 +83,8 @@ _speed_efficiency AS (
             -- On other vendors' cards, default recipes use libraries that are not tuned for the card.
             * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN k.default_other_vendor ELSE 1e0 END
             * exp(-software_age_years * CASE kernels
-                WHEN 'engine' THEN k.progress_engine
                 WHEN 'mosaic' THEN 0e0
-                ELSE k.progress_default
+                ELSE k.progress
             END)
             -- Short benchmarks measure products at clocks that cards with little power cannot hold.
             * CASE

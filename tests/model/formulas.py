@@ -280,7 +280,9 @@ def describe_adapters(run: SimpleNamespace, mean: Any, shared: float, dense_widt
     run.linear_width = run.unquantized_share * 2 + (1 - run.unquantized_share) * narrow
     kernels = ("fused", "chunked", "liger", "litgpt", "titan", "fp32std", "16bit", "outside")
     kernel = run.loss_kernel if run.loss_kernel in kernels else "hf"
-    run.logit_bytes = getattr(run.k, f"logits_{kernel}") + (4 if adapts_head else 0)
+    plain = {"titan": 2 + 2, "fp32std": 3 * 4, "16bit": 3 * 2}
+    bytes_at_loss = plain[kernel] if kernel in plain else getattr(run.k, f"logits_{kernel}")
+    run.logit_bytes = bytes_at_loss + (4 if adapts_head else 0)
 
 
 def describe_run(run: SimpleNamespace) -> None:
@@ -602,7 +604,7 @@ def rate(run: SimpleNamespace) -> None:
         run.matmul_flops_per_second *= 1 if g.vendor == "nvidia" else k.default_other_vendor
     if g.bf16_dense_tflops is None and run.training_precision != "fp16":
         run.matmul_flops_per_second *= k.emulated_bf16_rate
-    progress = {"engine": k.progress_engine, "mosaic": 0}.get(run.kernels, k.progress_default)
+    progress = 0 if run.kernels == "mosaic" else k.progress
     run.matmul_flops_per_second /= math.exp(progress * run.software_age_years)
     run.matmul_flops_per_second *= k.gemm_sustained if throttles(g) else 1
     run.attention = "eager" if run.flash_attention == 0 else "flash"
