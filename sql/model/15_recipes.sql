@@ -35,9 +35,9 @@ WITH _recipes_found AS (
         AND r.training_precision = s.training_precision
         AND r.checkpointing = s.checkpointing
         AND r.flash_attention = least(1, s.flash_attention)
-        -- Sharding splits the training state, not the activations, but FSDP does not upcast k-bit models.
+        -- Sharding the training state changes nothing about activations, unless weights are gathered.
         AND r.sharding = 'none'
-        AND (s.sharding IN ('none', 'ddp') OR r.kbit_upcast = 0)
+        AND (s.sharding IN ('none', 'ddp') OR (s.sharding IN ('zero1', 'zero2') AND r.kbit_upcast = 0))
         AND coalesce(r.offload, '') = s.offload
         AND coalesce(r.loss_kernel, s.stack_loss_kernel) = s.loss_kernel
         AND coalesce(r.adapter_bytes, s.adapter_bytes) = s.adapter_bytes

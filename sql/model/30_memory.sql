@@ -49,9 +49,9 @@ SELECT
         END
         * CASE
             WHEN is_full THEN k.stored_full
-            -- In LitGPT's runs, bitsandbytes kept the input of each quantized layer. Since version 0.43.2
-            -- (July 2024), it does not, and traces of QLoRA store no more than those of LoRA.
-            WHEN is_quantized AND stack = 'litgpt' THEN k.stored_quantized
+            -- Until version 0.43.2, bitsandbytes kept the input of each quantized layer. Traces of QLoRA with
+            -- later versions store no more than those of LoRA.
+            WHEN is_quantized AND software_date < DATE '2024-07-01' THEN k.stored_quantized
             ELSE k.stored_adapter
         END
         + layers * has_dropout * dropout_bytes_per_token

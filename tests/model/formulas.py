@@ -170,7 +170,8 @@ def find_recipe(run: SimpleNamespace) -> None:
 
     whole = run.fp8 == 0 and run.tensor_parallel == run.pipeline_parallel == run.context_parallel == 1
     is_replica = run.sharding in ("none", "ddp")
-    whole = whole and (is_replica or not (run.is_quantized and run.kbit_upcast))
+    holds_weights = run.sharding in ("zero1", "zero2") and not (run.is_quantized and run.kbit_upcast)
+    whole = whole and (is_replica or holds_weights)
     found = [
         name for name, recipe in run.tables.recipes.items()
         if recipe["is_mapped"] and whole and has_settings(recipe)
@@ -462,7 +463,7 @@ def remember_activations(run: SimpleNamespace) -> None:
     is_eager, is_whole = run.flash_attention == 0, run.checkpointing == "none"
     run.checkpoint_bytes_per_token = m.layers * m.hidden * (4 if run.fp32_residual else 2)
     of_kernels = {"compiled": k.stored_compiled, "engine": k.stored_engine, "mosaic": k.stored_engine}
-    stores_more = run.is_quantized and run.stack == "litgpt"
+    stores_more = run.is_quantized and bool(run.software_date) and run.software_date < date(2024, 7, 1)
     of_method = k.stored_full if run.is_full else k.stored_quantized if stores_more else k.stored_adapter
     dropout = run.dropout_bytes_per_token if run.has_dropout and run.has_adapters else 0
     layer = run.layer_bytes_per_token * of_kernels.get(run.kernels, 1) * of_method
