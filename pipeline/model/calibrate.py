@@ -4,6 +4,7 @@ import hashlib
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,6 @@ def summarize(calibrations: Calibrations) -> dict[str, Any]:
     """Return a quantity's errors: for unseen sources, with families held out, in sample, and by source."""
     fitter, held_out = calibrations.fitter, calibrations.held_out
     by_source = _by_source(held_out, fitter)
-    in_sample = fitter.predict(calibrations.points["all"][None, :])[0]
     return {
         "of_a_stranger": {
             "sources": len(by_source),
@@ -66,7 +66,7 @@ def summarize(calibrations: Calibrations) -> dict[str, Any]:
             },
         },
         "leave_one_family_out": _errors(held_out, fitter.measured),
-        "in_sample": _errors(in_sample, fitter.measured),
+        "in_sample": _errors(calibrations.in_sample, fitter.measured),
         "leave_one_family_out_by_source": by_source,
         "posterior_widths": {name: round(w, 2) for name, w in calibrations.posterior_widths.items()},
     }
@@ -103,22 +103,25 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     output = output or paths.CATALOG_DIR
     output.mkdir(parents=True, exist_ok=True)  # to fail before minutes of work, not after
     with _database() as connection, ThreadPoolExecutor(len(QUANTITIES)) as threads:
-        record: dict[str, Any] = {"calibrated_on": today.isoformat(), "data_sha256": data_hash(connection)}
-        fits = threads.map(_fit, QUANTITIES, itertools.repeat(gemm_ratio(connection)))
-        calibrations: dict[str, Calibrations] = {}
-        for quantity, (fitted, summary) in zip(QUANTITIES, fits, strict=True):
-            calibrations[quantity.name], record[quantity.name] = fitted, summary
-        sets = _constant_sets(connection, calibrations)
-        thresholds, record["fit_verdicts"] = calibrate_threshold(connection, sets)
+        fits = list(threads.map(_fit, QUANTITIES, itertools.repeat(gemm_ratio(connection))))
+        fitted = {quantity.name: fit for quantity, fit in zip(QUANTITIES, fits, strict=True)}
+        sets = _constant_sets(connection, fitted)
+        thresholds, verdicts = calibrate_threshold(connection, sets)
         # Six digits, as in the file: the bands must describe the constants that answers use.
         sets = {
             name: {key: float(f"{value:.6g}") for key, value in (sets[name] | thresholds[name]).items()}
             for name in sets
         }
         insert_constants(connection, sets)
-        rows, record["bands"] = bands.calibrate_bands(
-            connection, calibrations, [name for name in sets if name != "all"]
-        )
+        calibrations = {name: _as_answered(connection, fit) for name, fit in fitted.items()}
+        rows, held = bands.calibrate_bands(connection, calibrations, [name for name in sets if name != "all"])
+        record = {
+            "calibrated_on": today.isoformat(),
+            "data_sha256": data_hash(connection),
+            **{name: summarize(found) for name, found in calibrations.items()},
+            "fit_verdicts": verdicts,
+            "bands": held,
+        }
     constants = [
         (name, constant, f"{value:.6g}") for name in sets for constant, value in sorted(sets[name].items())
     ]
@@ -134,11 +137,25 @@ def _database() -> AbstractContextManager[duckdb.DuckDBPyConnection]:
     return in_memory("memory_of", "speed_of", "measured_sources")
 
 
-def _fit(quantity: Quantity, fixed: dict[str, float]) -> tuple[Calibrations, dict[str, Any]]:
+def _fit(quantity: Quantity, fixed: dict[str, float]) -> Calibrations:
     """Fit a quantity in a database of its own, since each trial replaces the constants."""
     with _database() as connection:
-        fitted = fit_quantity(Fitter(connection, quantity, read_parameters(), fixed))
-        return fitted, summarize(fitted)
+        return fit_quantity(Fitter(connection, quantity, read_parameters(), fixed))
+
+
+def _as_answered(connection: duckdb.DuckDBPyConnection, fitted: Calibrations) -> Calibrations:
+    """Return the calibrations with the predictions of the constants that answers use: the fit of a quantity
+    knows the other quantity's constants only by their priors."""
+    quantity = fitted.fitter.quantity
+    predicted = connection.execute(
+        "WITH _answered AS (SELECT r.*, unnest(['all', 'without ' || s.family]) AS calibration "  # noqa: S608
+        "FROM main.measured_runs r JOIN main.measured_sources s USING (source) "
+        f"WHERE {quantity.measured} IS NOT NULL) "
+        f"SELECT {quantity.predicted} AS predicted FROM {quantity.macro}('_answered') "
+        "ORDER BY calibration <> 'all', run_id"
+    ).fetchnumpy()["predicted"]
+    in_sample, held_out = np.log(np.asarray(predicted, dtype=np.float64)).reshape(2, -1)
+    return replace(fitted, in_sample=in_sample, held_out=held_out)
 
 
 def _constant_sets(

@@ -301,6 +301,8 @@ class Calibrations:
 
     fitter: Fitter
     points: dict[str, Array]
+    in_sample: Array
+    """The logarithm of each run's prediction from the constants fitted to all runs."""
     held_out: Array
     """The logarithm of each run's prediction from the constants fitted without its family."""
     nested: dict[str, Array]
@@ -322,4 +324,5 @@ def fit_quantity(fitter: Fitter) -> Calibrations:
         points[f"without {family}"] = fitted.point
         held_out[mask] = fitted.predicted[mask]
         nested[family] = fitter.nested(fitted, ~mask)
-    return Calibrations(fitter, points, held_out, nested, fitter.posterior_widths(everything))
+    widths = fitter.posterior_widths(everything)
+    return Calibrations(fitter, points, everything.predicted, held_out, nested, widths)

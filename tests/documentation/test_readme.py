@@ -7,12 +7,11 @@ import re
 import shlex
 
 import pytest
-import yaml
 
 from pipeline.capture.permissions import Choices, why_off
 from pipeline.catalog.schema import table_names
 from pipeline.catalog.source_config import asked_configs
-from pipeline.home.paths import CATALOG_DIR, SQL_DIR, Home
+from pipeline.home.paths import SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
 from tests.documentation.pages import PROJECT, WRITTEN, commands
@@ -36,20 +35,6 @@ def test_the_answer_that_it_shows_is_the_answer(sample_home: Home, monkeypatch: 
     for page in (README, (PROJECT / "docs" / "tutorial" / "index.md").read_text(encoding="utf-8")):
         (shown,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
         assert [line for line in shown.splitlines() if line not in answer] == []
-
-
-def test_its_errors_are_those_of_the_calibration() -> None:
-    record = yaml.safe_load((CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8"))
-    bands, own = record["bands"], record["fit_verdicts"]["on_their_own_card"]
-    off = {quantity: record[quantity]["of_a_stranger"]["median"] for quantity in bands}
-    held = {quantity: bands[quantity]["held_out_coverage_by_family"] for quantity in bands}
-    sentences = (
-        f"the median error is {off['memory']:.1%} for peak memory and {off['speed']:.1%} for tokens per "
-        f"second. Bands meant to contain 80% of the measurements contain {held['memory']:.0%} of "
-        f"the peaks and {held['speed']:.0%} of the speeds. Of {own['died']} runs that ran out of memory, "
-        f"{own['died_as_predicted']} are predicted not to fit."
-    )
-    assert sentences in " ".join(README.split())
 
 
 def test_each_example_has_an_answer_and_each_published_table_an_example(sample_home: Home) -> None:
