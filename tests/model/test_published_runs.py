@@ -25,7 +25,7 @@ def read(**columns: str) -> RunRow:
 def test_a_column_becomes_a_setting() -> None:
     wrong = [
         (columns, setting, found, value)
-        for columns, setting, value in CASES["settings"]
+        for columns, setting, value in CASES["settings"] + CASES["denied"]
         if (found := read(**columns).settings.get(setting)) != value
     ]
     assert wrong == []
