@@ -4,6 +4,7 @@ The compilation names GPUs, models, frameworks and parallelism in free text. Set
 are listed in its assumptions.
 """
 
+import calendar
 import re
 from collections.abc import Callable, Mapping
 
@@ -12,7 +13,7 @@ from pipeline.model.denials import affirmed, denied
 from pipeline.model.frameworks import Framework, reject_other_methods, set_framework
 from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.parallelism import group_sizes, meant, network_gbps, read_batch, sharding_of
-from pipeline.model.run_settings import Row, RunRow, Settings, number, set_model
+from pipeline.model.run_settings import Row, RunRow, Settings, number, set_model, software_date
 from pipeline.model.unread_words import unread_words
 
 _MARKS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
@@ -261,7 +262,9 @@ def read_published(
     read = RunRow({"run_id": row.get("id"), "method": method})
     settings = read.settings
     if month := _month_of(row):
-        settings["software_date"] = f"{month}-01"
+        settings["software_date"] = software_date(month)
+    elif date := (row.get("date") or "").strip():
+        read.assumptions.append(("software_date", f"date '{date}' has no month or year: left out"))
     set_model(read, row.get("model") or "", row, known)
     settings["gpu"] = gpu_of(row.get("gpu") or "", read)
     settings["gpu_count"] = gpus = _gpu_count(row, read)
@@ -285,6 +288,33 @@ def read_published(
         read.assumptions.append((column, f"'{words}' is not understood: bands doubled"))
         read.extrapolated = True
     return read
+
+
+FRAMEWORK_SETTINGS = (
+    "stack", "loss_kernel", "training_precision", "autocast", "adapter_bytes", "weight_bytes", "quantization",
+    "kbit_upcast", "lora_dropout", "sharding", "tensor_parallel", "pipeline_parallel", "checkpointing",
+    "offload",
+)  # fmt: skip
+"""Settings for which frameworks have defaults."""
+_IN_WORDS = {"checkpointing": {"none": "no", "sac": "partial", "full": "yes"}, "quantization": {"int8": "8"}}
+_COLUMNS_OF = {
+    "method": "method", "model": "model", "gpu": "gpu", "gpu_count": "gpu_count", "node_count": "nodes",
+    "software_date": "date", "sharding": "parallelism", "training_precision": "precision",
+    "checkpointing": "grad_checkpointing", "quantization": "quant_bits",
+}  # fmt: skip
+
+
+def framework_settings(
+    framework: str, run: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]
+) -> Settings:
+    """Return what ``read_published`` takes for the settings of a framework that ``run``, a row in the layout
+    of catalog/measured_runs.csv, leaves open. Raises RunError."""
+    row = {column: run.get(name) or "" for name, column in _COLUMNS_OF.items()}
+    for name, words in _IN_WORDS.items():
+        row[_COLUMNS_OF[name]] = words.get(run.get(name) or "", "")
+    read = read_published(row | {"framework": framework}, known, gpu_of)
+    found = ((name, read.settings.get(name)) for name in FRAMEWORK_SETTINGS)
+    return {name: value for name, value in found if value is not None and not run.get(name)}
 
 
 _SHARDING_IN_NOTES = re.compile(r"\b(?:zero[ -]?[123]|fsdp2?|ddp)\b")
@@ -338,14 +368,23 @@ def _offload_of(row: Row, elsewhere: str) -> str | None:
     return "+".join(name for name, found in (("cpu", weights), ("act", acts)) if found) or None
 
 
+_MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_abbr) if number}
+_NAMED_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})[a-z]*\.?,? (?:\d\d?,? )?(20\d\d)\b")
+
+
 def _month_of(row: Row) -> str | None:
-    """Return the month of a row's date as YYYY-MM, July if only the year is known; None if it has no date."""
-    date = (row.get("date") or "").strip()
+    """Return the month of a row's date as YYYY-MM, July if only the year or a quarter is known; None if the
+    date has no year at a place where dates have it."""
+    date = (row.get("date") or "").strip().lower()
     if release := re.match(r"(\d\d)\.(0\d|1[0-2])(?!\d)", date):
         # NVIDIA's containers are named after the month.
         return f"20{release[1]}-{release[2]}"
-    found = re.match(r"(20\d\d)(?:-(0\d|1[0-2]))?(?!\d)", date)
-    return f"{found[1]}-{found[2] or '07'}" if found else None
+    if named := _NAMED_MONTH.search(date):
+        return f"{named[2]}-{_MONTHS[named[1]]:02d}"
+    if quarter := re.match(r"q[1-4][ /-]*(20\d\d)\b|(20\d\d)[ /-]*q[1-4]\b", date):
+        return f"{quarter[1] or quarter[2]}-07"
+    found = re.match(r"(20\d\d)(?:[-/](0[1-9]|1[0-2]|[1-9](?!\d)))?(?!\d)", date)
+    return f"{found[1]}-{(found[2] or '7').zfill(2)}" if found else None
 
 
 _DOUBLE = r"nf4-dq|double[ _-]quant"

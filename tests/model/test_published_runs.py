@@ -31,6 +31,11 @@ def test_a_column_becomes_a_setting() -> None:
     assert wrong == []
 
 
+def test_a_date_gives_the_month_of_the_software() -> None:
+    found = [[text, read(date=text).settings.get("software_date")] for text, _ in CASES["dates"]]
+    assert found == CASES["dates"]
+
+
 def test_open_settings_of_a_row_are_assumptions() -> None:
     for columns, assumption in CASES["assumed"]:
         found = [": ".join(each) for each in read(**columns).assumptions]
