@@ -37,14 +37,17 @@ def run_group() -> None:
 @click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="The number of cards.")
 @click.option("--method", type=click.Choice(METHODS), required=True, help="The training method.")
 @click.option(
-    "--framework", help="The framework, such as Unsloth, or a stack, such as liger; by default, hf."
+    "--framework",
+    help="The framework, such as Unsloth, whose defaults apply, or a stack, such as liger; by default, hf.",
 )
 @click.option("--seq-len", type=click.IntRange(min=1), required=True, help="Tokens per sequence.")
 @click.option(
     "--micro-batch", type=click.IntRange(min=1), required=True, help="Sequences per GPU and micro-step."
 )
 @click.option(
-    "--checkpointing", type=click.Choice(CHECKPOINTINGS), help="Activation checkpointing; by default, full."
+    "--checkpointing",
+    type=click.Choice(CHECKPOINTINGS),
+    help="Activation checkpointing; by default, that of the framework, else full.",
 )
 @click.option(
     "--tokens-per-second", type=float, help="Speed of all cards together, in tokens trained per second."
@@ -83,6 +86,7 @@ def add(
     Settings that are left out get the defaults of gpufare estimate, which are listed. The run is compared
     with its estimate, and corrects answers about similar jobs.
     """
+    from pipeline.model.corrections import unknown_model
     from pipeline.model.estimate import Estimator
     from pipeline.model.own_runs import add_own_run, next_run_id
 
@@ -107,7 +111,14 @@ def add(
         "note": note,
     }
     with closing(Estimator(home=home)) as estimator:
+        if problem := unknown_model(estimator, row["model"]):
+            raise click.ClickException(f"not added: {problem}")
+        defaults = _defaults(estimator, framework, row)
+        row |= defaults
         lines = _compared_lines(estimator, row, settings["gpus"])
+    if defaults:
+        taken = ", ".join(f"{name} {value}" for name, value in defaults.items())
+        lines.append(f"taken from {framework}: {taken}")
     if problem := add_own_run(home, row):
         say(problem)
     tell(f"added {row['run_id']} to {home.own_runs}")
@@ -126,32 +137,46 @@ _FOLLOW = (
 
 def _settings(framework: str | None, more: Sequence[str], settings: dict[str, Any]) -> dict[str, str]:
     """Return the columns of a run that the options give. Raises UsageError."""
+    from pipeline.contracts.training import STACKS
     from pipeline.model.run_settings import SETTINGS
 
     row = {name: _text(value) for name, value in settings.items() if name != "gpus"}
-    row |= {"gpu_count": str(settings["gpus"])} | _stack(framework)
+    _check_framework(framework)
+    row |= {"gpu_count": str(settings["gpus"]), "stack": framework if framework in STACKS else ""}
     for pair in more:
         name, equals, value = pair.partition("=")
         if not equals or name not in SETTINGS:
             raise click.UsageError(f"--set {pair}: give COLUMN=VALUE with one of {', '.join(SETTINGS[3:])}")
-        if row.get(name):
+        if row.get(name) or (name == "stack" and framework):
             raise click.UsageError(f"--set {pair}: {name} is given by an option")
         row[name] = value
     return row
 
 
-def _stack(framework: str | None) -> dict[str, str]:
-    """Return the stack and loss kernel of a framework, or of a stack. Raises UsageError if it is unknown."""
+def _check_framework(framework: str | None) -> None:
+    """Raise UsageError for a framework that is neither known nor a stack."""
     from pipeline.contracts.training import STACKS
     from pipeline.model.frameworks import find_framework, frameworks
 
+    if framework is None or framework in STACKS or find_framework(framework):
+        return
+    known = dict.fromkeys([*STACKS, *(each.name for each in frameworks())])
+    raise click.UsageError(f"--framework {framework} is not known: give one of {', '.join(known)}")
+
+
+def _defaults(estimator: "Estimator", framework: str | None, row: dict[str, str]) -> dict[str, str]:
+    """Return the settings that the framework gives to a row. Raises ClickException if it cannot be read."""
+    from pipeline.contracts.training import STACKS
+    from pipeline.model.model_names import RunError
+    from pipeline.model.published_runs import framework_settings
+
     if framework is None or framework in STACKS:
-        return {"stack": framework or ""}
-    found = find_framework(framework)
-    if found is None:
-        known = [*STACKS, *(each.name for each in frameworks())]
-        raise click.UsageError(f"--framework {framework} is not known: give one of {', '.join(known)}")
-    return {"stack": found.stack, "loss_kernel": found.loss_kernel or ""}
+        return {}
+    try:
+        found = framework_settings(framework, row, estimator.models, estimator.gpu_of)
+    except RunError as error:
+        raise click.ClickException(f"not added: {error}") from None
+    return {name: _text(value) for name, value in found.items()}
 
 
 def _compared_lines(estimator: "Estimator", row: dict[str, str], gpus: int) -> list[str]:
@@ -168,10 +193,10 @@ def _compared_lines(estimator: "Estimator", row: dict[str, str], gpus: int) -> l
     if each.run.values["out_of_memory"] == "0" and each.problem:
         raise click.ClickException(f"not added: {each.problem}")
     if row["out_of_memory"] == "1":
-        expected = (
-            "fits, so its memory is underestimated" if answer["fits"] == "true" else "does not fit either"
-        )
-        lines = [f"it ran out of memory; by the model, it {expected}. Such a run corrects nothing yet"]
+        expected = "fits" if answer["fits"] == "true" else "does not fit either"
+        lines = [
+            f"it ran out of memory; by the model, it {expected}. Such a run is listed, but corrects nothing"
+        ]
     else:
         lines = [line for quantity in each.measured for line in _lines(each, quantity, answer, gpus)]
     return [*lines, f"assumed: {answer['assumptions']}"] if answer["assumptions"] else lines
@@ -188,9 +213,20 @@ def _lines(each: "Compared", quantity: str, answer: dict[str, str], gpus: int) -
         f"{number_text(measured)} {unit}: {each.ratio(quantity):.3g} times the estimate of "
         f"{number_text(estimated)} ({low} to {high})"
     )
-    if quantity not in each.far:
+    if quantity in each.miscounted:
+        meant = (
+            f"the total of all {gpus} cards, given as that of one"
+            if each.ratio(quantity) > 1
+            else f"the value of one card, given as the total of all {gpus}"
+        )
+        why = f"the ratio is about that of {gpus} cards to one, so it may be {meant}; it corrects nothing."
+    elif quantity in each.far:
+        why = "that is far off, and corrects nothing."
+    elif not float(answer[f"{column}_low"]) <= measured <= float(answer[f"{column}_high"]):
+        why = "that is outside the estimate's band."
+    else:
         return [line]
-    return [line, f"CAREFUL: that is far off, and corrects nothing. Check {_doubts(quantity, gpus)}"]
+    return [line, f"CAREFUL: {why} Check {_doubts(quantity, gpus)}"]
 
 
 def _doubts(quantity: str, gpus: int) -> str:

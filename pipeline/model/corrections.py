@@ -11,6 +11,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from pipeline.home.csv_rows import CsvRow
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.model.estimate import Estimator
-from pipeline.model.model_names import RunError
+from pipeline.model.model_names import RunError, canonical, find_model
 from pipeline.model.own_runs import OwnRuns, read_own_runs
 from pipeline.model.run_settings import SETTINGS, number
 from pipeline.parsing.printable import printable
@@ -30,6 +31,10 @@ from pipeline.warehouse.plan_cache import state_of_model
 MEASURED = {"memory": "measured_memory_gib", "speed": "measured_tokens_per_second_per_gpu"}
 """The columns of a run that give the measured values of a quantity."""
 ESTIMATED = {"memory": "memory_gib", "speed": "tokens_per_second_per_gpu"}
+
+NEAR_GPUS = 1.25
+"""A speed is taken as miscounted if its ratio to the estimate is within this factor of the number of GPUs, or
+of its inverse: the total of all GPUs given as that of one, or the reverse."""
 
 Row = dict[str, Any]
 
@@ -88,7 +93,8 @@ def _learned(home: Home, state: str) -> OwnCorrections:
 @dataclass(frozen=True, slots=True)
 class Compared:
     """A run beside its estimate: by quantity, the measured value, if it was measured, and the estimate (GiB,
-    and tokens per second per GPU). ``far`` names the quantities that are too far off to correct anything;
+    and tokens per second per GPU). ``far`` names the quantities that are too far off to correct anything,
+    and ``miscounted`` those of them that are off by about the number of GPUs;
     ``problem`` says why the run corrects nothing at all, if so."""
 
     run: CsvRow
@@ -96,6 +102,7 @@ class Compared:
     estimated: dict[str, float] = field(default_factory=dict)
     settings: Row = field(default_factory=dict)
     far: tuple[str, ...] = ()
+    miscounted: tuple[str, ...] = ()
     problem: str = ""
 
     def ratio(self, quantity: str) -> float:
@@ -119,12 +126,24 @@ def compare(estimator: Estimator, runs: Sequence[CsvRow]) -> list[Compared]:
     names = [column[0] for column in found.description or []][1:]
     settings = {job: dict(zip(names, values, strict=True)) for job, *values in found.fetchall()}
     most = math.log(_parameter(estimator, "most_factor"))
+    problems = (
+        str(answer["error"]) or unknown_model(estimator, run.values["model"])
+        for run, answer in zip(runs, answers, strict=True)
+    )
     return [
-        Compared(run, problem=str(answer["error"]))
-        if answer["error"]
-        else _compared(run, answer, settings[job], most)
-        for job, (run, answer) in enumerate(zip(runs, answers, strict=True))
+        Compared(run, problem=problem) if problem else _compared(run, answer, settings[job], most)
+        for job, (run, answer, problem) in enumerate(zip(runs, answers, problems, strict=True))
     ]
+
+
+def unknown_model(estimator: Estimator, name: str) -> str:
+    """Return that a model is in neither the catalogue nor the user's models, and what to do; '' if it is."""
+    with suppress(RunError):
+        if find_model(name, None, estimator.models)[1] is None:
+            return ""
+    near = get_close_matches(canonical(name), estimator.models, n=3)
+    nearest = f"; the nearest names are {', '.join(near)}" if near else ""
+    return f"model '{name}' is not known: add it with gpufare model add{nearest}"
 
 
 def _compared(run: CsvRow, answer: Mapping[str, str], settings: Row, most: float) -> Compared:
@@ -143,7 +162,11 @@ def _compared(run: CsvRow, answer: Mapping[str, str], settings: Row, most: float
     problem = run.values.get("not_ready") or "; ".join(problems)
     errors = {each: math.log(value / estimated[each]) for each, value in measured.items()}
     far = tuple(each for each, error in errors.items() if abs(error) > most)
-    return Compared(run, measured, estimated, settings, far, problem)
+    gpus = math.log(number(run.values, "gpu_count") or 1)
+    speed_error = errors.get("speed", 0.0)
+    miscounted = ("speed",) if gpus and abs(abs(speed_error) - gpus) <= math.log(NEAR_GPUS) else ()
+    far = tuple(dict.fromkeys((*far, *miscounted)))
+    return Compared(run, measured, estimated, settings, far, miscounted, problem)
 
 
 def learn(estimator: Estimator, own: OwnRuns) -> OwnCorrections:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.catalog.source_config import read_yaml
 from pipeline.home import paths
+from pipeline.model.denials import affirmed, denied
 from pipeline.model.model_names import RunError
 from pipeline.model.run_settings import RunRow
 
@@ -50,23 +51,19 @@ def frameworks() -> list[Framework]:
 
 # Preference and reward trainers hold a reference model, generate text, or keep the logits of several answers.
 _NOT_FINE_TUNING = re.compile(
-    r"(?<!no )(?<!not )(?<!without )(?:"
+    r"(?:"
     r"(?<![a-z])(dpo|orpo|kto|simpo|cpo|ipo|grpo|gspo|ppo|rloo|rlhf|rlvr|dapo|gkd|bco|xpo|nash-?md|prm)(?![a-z])"
     r"|(dpo|orpo|kto|simpo|cpo|grpo|ppo|rloo|gkd|bco|xpo|nash-?md|prm|reward)[ _-]?(trainer|config)"
     r"|\breward\b|\bnemo[- ]rl\b|\bverl\b|openrlhf|\btrlx\b|knowledge distillation"
     r"|sentence[-_ ]?transformers?|cross-?encoder|forsequenceclassification)"
 )
 
-NOT = r"(?<!no )(?<!not )(?<!without )(?<!w/o )"
-"""The start of a pattern that must not match where a text denies it."""
-_OFF = r"\W{0,2}(?:false|off|no)\b"
-
 # Losses under their trainers' names, which a row may add to a framework. Like Liger's loss, cut cross
 # entropy and TRL's chunked loss never hold more than one chunk's logits. torchtune's CEWithChunkedOutputLoss
 # and LinearCrossEntropyLoss keep each chunk's logits for the backward pass. TEParallelCrossEntropy is NeMo
 # AutoModel's.
 _LOSS_KERNELS = tuple(
-    (re.compile(rf"{NOT}(?:{names})(?!\w*{_OFF})"), kernel)
+    (re.compile(names), kernel)
     for names, kernel in (
         (r"chunked[ _-]nll|cut[ _-]?cross[ _-]?entropy|\bcce\b|liger", "liger"),
         (r"fused[ _-]?linear[ _-]?(?:ce\b|cross)", "liger"),
@@ -75,19 +72,17 @@ _LOSS_KERNELS = tuple(
     )
 )
 # Liger's kernels for norms, MLPs and rotary embeddings, and not only its loss.
-_LIGER_KERNELS = re.compile(rf"{NOT}\b(?:(?:use|enable)_)?liger(?!_fused_linear)(?!\w*{_OFF})")
-_EAGER = re.compile(
-    rf"\b(?:no|not|without|w/o) (?:torch[._ ]?)?compiled?\b|\buncompiled\b|compile\w*{_OFF}|\beager\b(?! att)"
-)
+_LIGER_KERNELS = re.compile(r"\b(?:(?:use|enable)_)?liger(?!_fused_linear)")
+_EAGER = re.compile(r"\buncompiled\b|\beager\b(?! att)")
 # Not compiled: a list of what other rows keep ("packing/compile"), and the time of compiling.
-_COMPILED = re.compile(r"(?<![/\w])(?:torch[._ ]?)?compiled?\b(?! time)")
+_COMPILED = re.compile(r"(?<![/\w])(?:torch[._ ]?)?compil(?:ed?|ing)(?![a-z])(?! time)")
 
 
 def reject_other_methods(*texts: str) -> None:
     """Raise RunError for preference and reinforcement learning, distillation and encoder training: no formula
     describes these methods."""
     for text in texts:
-        found = _NOT_FINE_TUNING.search(text.lower())
+        found = affirmed(_NOT_FINE_TUNING, text.lower())
         if found:
             raise RunError(
                 f"'{text}' is preference or reinforcement learning or another objective "
@@ -99,7 +94,7 @@ def find_framework(text: str, source: str = "") -> Framework | None:
     """Return the framework named in the text, if known; unknown (fused) MLPerf engines count as Megatron."""
     lowered = text.lower()
     for framework in frameworks():
-        if framework.pattern.search(lowered):
+        if affirmed(framework.pattern, lowered):
             return framework
     if source.lower().startswith("mlperf"):
         return find_framework("megatron")
@@ -114,19 +109,19 @@ def set_framework(read: RunRow, text: str, source: str, notes: str, is_mixture: 
     said = f"{text} | {notes}".lower()
     if framework and framework.mixture_stack and is_mixture:
         stack, kernel = framework.mixture_stack, None
-    if stack == "hf" and _LIGER_KERNELS.search(said):
+    if stack == "hf" and affirmed(_LIGER_KERNELS, said):
         stack = "liger"
     is_titan = kernel == "titan"
-    if _EAGER.search(said):
+    if affirmed(_EAGER, said) or denied(_COMPILED, said):
         # torchtitan's loss then holds fp32 logits and their gradients: cross_entropy_loss calls pred.float().
         stack = "torchtune" if stack == "compile" else stack
         kernel = "fp32std" if is_titan else kernel
-    elif _COMPILED.search(said):
+    elif affirmed(_COMPILED, said):
         stack = "compile" if framework is None or stack == "torchtune" else stack
     elif is_titan:
         read.assumptions.append(("stack", "compile, which torchtitan leaves open"))
     if kernel != "litgpt":
-        kernel = next((each for names, each in _LOSS_KERNELS if names.search(said)), kernel)
+        kernel = next((each for names, each in _LOSS_KERNELS if affirmed(names, said)), kernel)
     if is_titan and kernel == "chunked":
         # torchtitan runs the head, the loss and their backward pass on one chunk after the other.
         kernel = "liger"

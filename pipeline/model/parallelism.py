@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pipeline.model.denials import affirmed
 from pipeline.model.model_names import RunError
 from pipeline.model.run_settings import MOST
 
@@ -12,8 +13,8 @@ Meaning = TypeVar("Meaning")
 
 
 def meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
-    """Return the meaning of the first pattern found in the text; None if none is found."""
-    return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
+    """Return the meaning of the first pattern that the text affirms; None if it affirms none."""
+    return next((meaning for pattern, meaning in meanings if affirmed(pattern, text)), None)
 
 
 _SIZE = r"(?:[ _-]\(?(?:size|degree))"
@@ -65,7 +66,7 @@ def group_sizes(text: str, notes: str, stack: str) -> dict[str, float]:
             if not 1 <= found[key] <= MOST:
                 raise RunError(f"parallelism: {key}{found[key]:g} is not the size of a group")
     for key, named in _NEEDS_SIZE.items():
-        if key not in found and re.search(rf"{named}[ _-]((model|data)[ _-])?parallel", text):
+        if key not in found and affirmed(rf"{named}[ _-]((model|data)[ _-])?parallel", text):
             raise RunError(f"parallelism '{text}': the size of the group is missing")
     sequence = found.pop("sp", None)
     # Megatron's sequence parallelism is that of the tensor group: a size equal to it names no other group.
@@ -94,15 +95,15 @@ def sharding_of(text: str, framework: str, gpus: float, nodes: float | None) -> 
     """
     if problem := meant(_NOT_ESTIMATED, text):
         raise RunError(f"parallelism '{text}': {problem}")
-    if re.search(r"hsdp|hybrid[ _-]?shard", text):
+    if affirmed(r"hsdp|hybrid[ _-]?shard", text):
         if gpus > 8 or (nodes or 1) > 1:
             raise RunError(f"parallelism '{text}': shards within each of several nodes are not estimated")
         return "fsdp"
     if found := meant(_SHARDINGS, text):
         return found
-    if "zero-1" in framework.lower():
+    if affirmed("zero-1", framework.lower()):
         return "zero1"
-    if re.search(r"(?<!megatron-)deepspeed", framework.lower()):
+    if affirmed(r"(?<!megatron-)deepspeed", framework.lower()):
         return "zero3" if gpus > 1 else "none"
     return "none" if text == "none" and gpus == 1 else None
 

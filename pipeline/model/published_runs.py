@@ -4,14 +4,16 @@ The compilation names GPUs, models, frameworks and parallelism in free text. Set
 are listed in its assumptions.
 """
 
+import calendar
 import re
 from collections.abc import Callable, Mapping
 
 from pipeline.contracts.training import ADAPTER_METHODS, METHODS
-from pipeline.model.frameworks import NOT, Framework, reject_other_methods, set_framework
+from pipeline.model.denials import affirmed, denied
+from pipeline.model.frameworks import Framework, reject_other_methods, set_framework
 from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.parallelism import group_sizes, meant, network_gbps, read_batch, sharding_of
-from pipeline.model.run_settings import SETTINGS, Row, RunRow, Settings, number, set_model
+from pipeline.model.run_settings import Row, RunRow, Settings, number, set_model, software_date
 from pipeline.model.unread_words import unread_words
 
 _MARKS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
@@ -31,27 +33,30 @@ def is_published_layout(columns: list[str]) -> bool:
 
 # Maps words to the form of checkpointing and its offload. Megatron's selective recomputation of attention,
 # norms and activation functions counts as no checkpointing: flash attention and fused kernels do the same.
+# Patterns that end in .* leave nothing behind them that could deny them.
 _CHECKPOINTING: tuple[tuple[str, tuple[str | None, str | None]], ...] = (
-    (r"^(unknown|not stated|recipe|no \(not stated|n/a|default|auto)|^$", (None, None)),
-    (r"^selective: *(.*[+, ])?(mlp|moe)\b", ("sac", None)),
-    (r"^selective:", ("none", None)),
-    (r"^(unsloth|yes.*(unsloth|offloaded to cpu))", ("full", "act")),
+    (r"^(unknown|not stated|recipe|no \(not stated|n/a|default|auto).*|^$", (None, None)),
+    (r"^selective: *(.*[+, ])?(mlp|moe)\b.*", ("sac", None)),
+    (r"^selective:.*", ("none", None)),
+    (r"^unsloth", ("full", "act")),
     (r"^(partial|selective|sac\b)", ("sac", None)),
     (r"^((yes|true|full|enabled|on|all)\b|(y|1|1\.0)$|fsdp activation)", ("full", None)),
-    (r"^((no|none|false|disabled|off|without|not used|not enabled)\b|(n|0|0\.0)$)", ("none", None)),
+    (r"^((no|none|false|disabled|off|without|not used|not enabled)\b.*|(n|0|0\.0)$)", ("none", None)),
 )
+_STORED_ELSEWHERE = r"\bunsloth\b|\boff-?loaded to cpu"
 _OPEN = r"^(unknown|not stated|n/a)|^$"
+_FAST_ATTENTION = r"flash|\bfa-?[234]\b|sdpa|cudnn|flex|xformers"
 _FLASH_ATTENTION = (
     (_OPEN, 1.0),
     (r"^((no|none|false|off|disabled|eager|math|naive|vanilla|without)\b|(n|0|0\.0)$)|\bmath\b", 0.0),
-    (r"^((yes|true|on|enabled|auto|te|fa-?[234])\b|(y|1|1\.0)$)|flash|sdpa|cudnn|flex|xformers", 1.0),
+    (rf"^((yes|true|on|enabled|auto|te|fa-?[234])\b|(y|1|1\.0)$)|{_FAST_ATTENTION}", 1.0),
 )
 _ACTIVATIONS_OFFLOADED = re.compile(
-    rf"{NOT}\bactivations?(?:[ _-]checkpoint(?:s|ing)?)?(?:[ _-]cpu)?[ _-]off-?load(?:ed|ing)?\b"
+    r"\bactivations?(?:[ _-]checkpoint(?:s|ing)?)?(?:[ _-]cpu)?[ _-]off-?load(?:ed|ing)?\b"
     r"|\boffload(?:s|ed|ing)?(?: of)?(?: the)? (?:activations|checkpoints)\b"
 )
 _WEIGHTS_OFFLOADED = re.compile(
-    rf"{NOT}\b(?:cpu|param(?:eter)?s?|weights?|optimizer(?:[ _-]states?)?)[ _-]off-?load"
+    r"\b(?:cpu|param(?:eter)?s?|weights?|optimizer(?:[ _-]states?)?)[ _-]off-?load"
     r"|\boffload(?:s|ed|ing)?(?: of)?(?: the)? (?:param(?:eter)?s|weights|optimizer)\b"
 )
 _ALL_LINEAR = re.compile(r"^all([- ]linear)?$")
@@ -122,11 +127,11 @@ def _optimizer(text: str) -> str | None:
     raise RunError(f"optimizer '{text}': the size of its state is not known (AdamW and its 8-bit forms are)")
 
 
-_OPTIMIZER_IN_NOTES = re.compile(rf"{NOT}\bpaged[ _-]?adamw?(?:[ _-]?(?:8|32)[ -]?bit)?\b")
+_OPTIMIZER_IN_NOTES = re.compile(r"\bpaged[ _-]?adamw?(?:[ _-]?(?:8|32)[ -]?bit)?\b")
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
-    found = pattern.search(text)
+    found = affirmed(pattern, text)
     return found[0] if found else ""
 
 
@@ -138,13 +143,13 @@ def _policy(text: str, method: str, framework: Framework | None, is_fsdp: bool) 
     """Return the precision policy that a row states, or else the policy of its framework and method."""
     if text.startswith("fp32"):
         return "fp32"
-    if re.search(r"fp16|float16", text) and "bf16" not in text and "bfloat16" not in text:
+    if affirmed(r"fp16|float16", text) and "bf16" not in text and "bfloat16" not in text:
         return "fp16"
-    if method in ADAPTER_METHODS or re.search(r"pure|-true", text):
+    if method in ADAPTER_METHODS or affirmed(r"pure|-true", text):
         return "bf16"
-    if re.search(_WEIGHTS_IN_BF16, text) and "fp32" not in text and not is_fsdp:
+    if affirmed(_WEIGHTS_IN_BF16, text) and not affirmed("fp32", text) and not is_fsdp:
         return "bf16"
-    if method == "pretrain" or re.search(r"autocast|mixed", text):
+    if method == "pretrain" or affirmed(r"autocast|mixed", text):
         return "amp"
     return framework.full_precision if framework else "bf16"
 
@@ -152,7 +157,7 @@ def _policy(text: str, method: str, framework: Framework | None, is_fsdp: bool) 
 # Frozen weights as the precision column names them, and their bits.
 _FROZEN = ((r"\bnf4|\bint4\b|(?<!\d)4[ -]?bit", "4"), (r"\bint8\b|(?<!\d)8[ -]?bit", "8"))
 _NOT_FROZEN = r"awq|aqlm|hqq|\bint3\b|(?<!\d)3[ -]?bit"
-_QUANTIZED = "|".join((_NOT_FROZEN, r"gptq|quanti[sz]ed", *(pattern for pattern, _ in _FROZEN)))
+_QUANTIZED = "|".join((_NOT_FROZEN, r"gptq|(?<!un)quanti[sz]ed", *(pattern for pattern, _ in _FROZEN)))
 
 
 def _method_and_bits(row: Row) -> tuple[str, str]:
@@ -184,24 +189,24 @@ def _freezes_fp8(row: Row, settings: Settings) -> bool:
     mlcommons/training_results_v4.0: NVIDIA/benchmarks/llama2_70b_lora), other engines' are on request."""
     said = " | ".join(row.get(column) or "" for column in ("precision", "framework", "notes")).lower()
     of_mlperf = (row.get("source") or "").lower().startswith("mlperf") and settings["stack"] == "te"
-    return of_mlperf or bool(re.search(rf"{NOT}\bfp8[ _](?:frozen |base )?(?:param|weight)s?", said))
+    return of_mlperf or bool(affirmed(r"\bfp8[ _](?:frozen |base )?(?:param|weight)s?", said))
 
 
 def _precision(row: Row, method: str, framework: Framework | None, settings: Settings) -> None:
     text = row.get("precision") or ""
     lowered, is_fsdp = text.lower(), "fsdp" in (row.get("parallelism") or "").lower()
-    if re.search(_NOT_FROZEN if method == "qlora" else _QUANTIZED, lowered):
+    if affirmed(_NOT_FROZEN if method == "qlora" else _QUANTIZED, lowered):
         raise RunError(f"precision '{text}': quantized weights are method qlora with column quant_bits")
-    if "tf32" in lowered:
+    if affirmed("tf32", lowered):
         raise RunError(f"precision '{text}': products in TF32 are not estimated")
     settings["training_precision"] = _policy(lowered, method, framework, is_fsdp)
-    if method in ADAPTER_METHODS and re.search(r"autocast|mixed", lowered):
+    if method in ADAPTER_METHODS and affirmed(r"autocast|mixed", lowered):
         settings["autocast"] = 1.0
-    if "fp8" in lowered:
+    if affirmed("fp8", lowered):
         settings["fp8"] = 1.0
-    if "fp4" in lowered and "nf4" not in lowered:
+    if affirmed("fp4", lowered) and "nf4" not in lowered:
         settings["fp8"] = 2.0
-    if "fp32" in lowered:
+    if affirmed("fp32", lowered):
         settings["weight_bytes"] = 4.0
     if settings.get("fp8") == 1.0 and method == "lora" and _freezes_fp8(row, settings):
         settings["weight_bytes"] = 1.0
@@ -256,8 +261,10 @@ def read_published(
     method, bits = _method_and_bits(row)
     read = RunRow({"run_id": row.get("id"), "method": method})
     settings = read.settings
-    if "software_date" in SETTINGS and (month := _month_of(row)):
-        settings["software_date"] = f"{month}-01"
+    if month := _month_of(row):
+        settings["software_date"] = software_date(month)
+    elif date := (row.get("date") or "").strip():
+        read.assumptions.append(("software_date", f"date '{date}' has no month or year: left out"))
     set_model(read, row.get("model") or "", row, known)
     settings["gpu"] = gpu_of(row.get("gpu") or "", read)
     settings["gpu_count"] = gpus = _gpu_count(row, read)
@@ -283,7 +290,34 @@ def read_published(
     return read
 
 
-_SHARDING_IN_NOTES = re.compile(rf"{NOT}\b(?:zero[ -]?[123]|fsdp2?|ddp)\b")
+FRAMEWORK_SETTINGS = (
+    "stack", "loss_kernel", "training_precision", "autocast", "adapter_bytes", "weight_bytes", "quantization",
+    "kbit_upcast", "lora_dropout", "sharding", "tensor_parallel", "pipeline_parallel", "checkpointing",
+    "offload",
+)  # fmt: skip
+"""Settings for which frameworks have defaults."""
+_IN_WORDS = {"checkpointing": {"none": "no", "sac": "partial", "full": "yes"}, "quantization": {"int8": "8"}}
+_COLUMNS_OF = {
+    "method": "method", "model": "model", "gpu": "gpu", "gpu_count": "gpu_count", "node_count": "nodes",
+    "software_date": "date", "sharding": "parallelism", "training_precision": "precision",
+    "checkpointing": "grad_checkpointing", "quantization": "quant_bits",
+}  # fmt: skip
+
+
+def framework_settings(
+    framework: str, run: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]
+) -> Settings:
+    """Return what ``read_published`` takes for the settings of a framework that ``run``, a row in the layout
+    of catalog/measured_runs.csv, leaves open. Raises RunError."""
+    row = {column: run.get(name) or "" for name, column in _COLUMNS_OF.items()}
+    for name, words in _IN_WORDS.items():
+        row[_COLUMNS_OF[name]] = words.get(run.get(name) or "", "")
+    read = read_published(row | {"framework": framework}, known, gpu_of)
+    found = ((name, read.settings.get(name)) for name in FRAMEWORK_SETTINGS)
+    return {name: value for name, value in found if value is not None and not run.get(name)}
+
+
+_SHARDING_IN_NOTES = re.compile(r"\b(?:zero[ -]?[123]|fsdp2?|ddp)\b")
 _STACKS_WITH_CONTEXT_PARALLELISM = ("te", "compile", "hf", "liger")
 
 
@@ -324,24 +358,36 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
 def _offload_of(row: Row, elsewhere: str) -> str | None:
     """Return what a row says to be kept in host memory: weights (cpu), stored activations (act) or both."""
     text, optimizer = ((row.get(column) or "").lower() for column in ("parallelism", "optimizer"))
-    acts = any(_ACTIVATIONS_OFFLOADED.search(each) for each in (text, elsewhere))
+    acts = any(affirmed(_ACTIVATIONS_OFFLOADED, each) for each in (text, elsewhere))
     rest = _ACTIVATIONS_OFFLOADED.sub("", text)
     weights = (
-        re.search(rf"{NOT}\boffload(?!\w* setting)", rest)
-        or "(cpu" in optimizer
-        or _WEIGHTS_OFFLOADED.search(elsewhere)
+        affirmed(r"\boff-?load(?!\w* setting)|(?<=_)offload", rest)
+        or affirmed(r"\(cpu", optimizer)
+        or affirmed(_WEIGHTS_OFFLOADED, elsewhere)
     )
     return "+".join(name for name, found in (("cpu", weights), ("act", acts)) if found) or None
 
 
+_MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_abbr) if number}
+_NAMED_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})[a-z]*\.?,? (?:\d\d?,? )?(20\d\d)\b")
+
+
 def _month_of(row: Row) -> str | None:
-    """Return the month of a row's date as YYYY-MM, July if only the year is known; None if it has no date."""
-    date = (row.get("date") or "").strip()
+    """Return the month of a row's date as YYYY-MM, July if only the year or a quarter is known; None if the
+    date has no year at a place where dates have it."""
+    date = (row.get("date") or "").strip().lower()
     if release := re.match(r"(\d\d)\.(0\d|1[0-2])(?!\d)", date):
         # NVIDIA's containers are named after the month.
         return f"20{release[1]}-{release[2]}"
-    found = re.match(r"(20\d\d)(?:-(0\d|1[0-2]))?(?!\d)", date)
-    return f"{found[1]}-{found[2] or '07'}" if found else None
+    if named := _NAMED_MONTH.search(date):
+        return f"{named[2]}-{_MONTHS[named[1]]:02d}"
+    if quarter := re.match(r"q[1-4][ /-]*(20\d\d)\b|(20\d\d)[ /-]*q[1-4]\b", date):
+        return f"{quarter[1] or quarter[2]}-07"
+    found = re.match(r"(20\d\d)(?:[-/](0[1-9]|1[0-2]|[1-9](?!\d)))?(?!\d)", date)
+    return f"{found[1]}-{(found[2] or '7').zfill(2)}" if found else None
+
+
+_DOUBLE = r"nf4-dq|double[ _-]quant"
 
 
 def _read_adapters(row: Row, read: RunRow, bits: str, framework: Framework | None) -> None:
@@ -355,7 +401,7 @@ def _read_adapters(row: Row, read: RunRow, bits: str, framework: Framework | Non
     if settings["method"] != "qlora":
         return
     notes = f"{row.get('framework') or ''} {row.get('notes') or ''} {row.get('precision') or ''}".lower()
-    if re.search(r"(nv|mx)fp4", notes):
+    if affirmed(r"(nv|mx)fp4", notes):
         raise RunError("frozen weights in NVFP4 or MXFP4 are not estimated")
     settings["kbit_upcast"] = framework.kbit_upcast if framework else None
     if framework and framework.stack == "hf" and settings["kbit_upcast"] is None:
@@ -366,14 +412,17 @@ def _read_adapters(row: Row, read: RunRow, bits: str, framework: Framework | Non
             settings["kbit_upcast"], settings["adapter_bytes"] = 0.0, 2.0
         elif framework.casts_back and settings["training_precision"] == "bf16" and bits != "8":
             settings["kbit_upcast"] = 0.0
+    settings["quantization"] = _quantization(bits, notes, framework)
+
+
+def _quantization(bits: str, notes: str, framework: Framework | None) -> str:
     if bits == "8":
-        settings["quantization"] = "int8"
-    elif re.search(r"gptq|\bint checkpoint", notes):
-        settings["quantization"] = "gptq"
-    elif re.search(r"nf4-dq|double quant", notes):
-        settings["quantization"] = "nf4dq"
-    else:
-        settings["quantization"] = framework.quantization if framework else "nf4"
+        return "int8"
+    if affirmed(r"gptq|\bint checkpoint", notes):
+        return "gptq"
+    if affirmed(_DOUBLE, notes):
+        return "nf4dq"
+    return framework.quantization if framework and not denied(_DOUBLE, notes) else "nf4"
 
 
 def _read_deepspeed(read: RunRow) -> None:
@@ -402,12 +451,14 @@ def _read_switches(row: Row, read: RunRow, framework: Framework | None) -> None:
     if found[0] is None:
         settings["checkpointing"], offload = _checkpointing_of(framework)
         read.assumptions.append(("checkpointing", str(settings["checkpointing"])))
-    if "not offloaded" in text:
+    elsewhere = " | ".join(row.get(column) or "" for column in ("parallelism", "framework", "notes")).lower()
+    if denied(_ACTIVATIONS_OFFLOADED, elsewhere) or denied(r"\boff-?load", text):
         settings["offload"] = "cpu" if settings["offload"] in ("cpu", "cpu+act") else None
-    elif offload or _ACTIVATIONS_OFFLOADED.search(text):
+    elif offload or affirmed(_ACTIVATIONS_OFFLOADED, text) or affirmed(_STORED_ELSEWHERE, text):
         settings["offload"] = "cpu+act" if settings["offload"] in ("cpu", "cpu+act") else "act"
     text = (row.get("flash_attention") or "").strip().lower()
-    settings["flash_attention"] = meant(_FLASH_ATTENTION, text)
+    is_off = denied(_FAST_ATTENTION, text)
+    settings["flash_attention"] = 0.0 if is_off else meant(_FLASH_ATTENTION, text)
     if settings["flash_attention"] is None:
         raise RunError(f"flash_attention '{text}' is not understood: yes, no or unknown")
     if re.search(_OPEN, text):

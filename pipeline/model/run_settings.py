@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
 from pipeline.model.model_names import Architecture, RunError, Size, find_model, vocabulary_of
@@ -123,15 +123,15 @@ def set_model(read: RunRow, name: str, row: Row, known: Mapping[str, Architectur
 
 
 def software_date(text: str) -> str:
-    """Return the first day of a month given as YYYY-MM or YYYY-MM-DD. Raises RunError."""
+    """Return the first day of a month given as YYYY-MM or YYYY-MM-DD. Raises RunError for anything else, and
+    for a month after today's."""
     try:
-        return (
-            date.fromisoformat(f"{text}-01" if len(text) == len("2026-01") else text)
-            .replace(day=1)
-            .isoformat()
-        )
+        day = date.fromisoformat(f"{text}-01" if len(text) == len("2026-01") else text)
     except ValueError:
         raise RunError(f"software_date: '{text}' is not a month such as 2026-08") from None
+    if day.replace(day=1) > datetime.now(UTC).date():
+        raise RunError(f"software_date: {text} is in the future")
+    return day.replace(day=1).isoformat()
 
 
 def _setting(row: Row, column: str) -> str | float | None:

@@ -2,6 +2,7 @@
 
 import re
 
+from pipeline.model.denials import is_denied
 from pipeline.model.parallelism import PARALLEL_SIZES, SIZES_IN_NOTES, Batch, read_batch
 from pipeline.model.run_settings import Row
 
@@ -18,13 +19,14 @@ _SILENT = {
         offloaded offloading activation activations gpu gpus card cards node nodes single multi per over all
         across the of on in a and with without no not none true unknown stated see note as above n epn vp vpp
         virtual stages interleaved te cuda graphs router preprocess hybridep deepep prefetch pytorch torch
-        native only x
+        native only x never non used disabled off false
         """,
     "precision": """
         amp auto autocast mixed pure true weights weight master masters params parameters adapters gradients
         grads states optimizer compute training base frozen quantized bnb bitsandbytes gptq double quant
         scaling current delayed block blockwise rowwise tensorwise hybrid te transformer engine all gather t4
-        and or with in on for of the n not stated unknown checkpoint float
+        and or with in on for of the n not stated unknown checkpoint float no
+        without never non used disabled off false quantization unquantized
         """,
 }
 _WORD = re.compile(r"[a-z][a-z0-9]*")
@@ -51,5 +53,6 @@ def unread_words(row: Row) -> list[tuple[str, str]]:
     if re.search(r"\d", batch) and read_batch(batch, seq_len=1) == Batch(None, None):
         found.append(("grad_accum_or_global_batch", batch))
     notes = _SIZES_IN_NOTES.sub(" ", (row.get("notes") or "").lower())
-    found.append(("notes", ", ".join(dict.fromkeys(_TELLING.findall(notes)))))
+    telling = (each[0] for each in _TELLING.finditer(notes) if not is_denied(each))
+    found.append(("notes", ", ".join(dict.fromkeys(telling))))
     return [(column, words[:60]) for column, words in found if words]

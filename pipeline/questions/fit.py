@@ -107,7 +107,7 @@ def _memory(session: Session, plan: dict[str, Any]) -> Result:
     rows = []
     for part, gib in parts.rows:
         name, meaning = MEMORY_PARTS[part]
-        rows.append((name, gib, meaning.format_map(plan)))
+        rows.append((name, gib, meaning.format_map(plan | {"beyond": "below" if gib < 0 else "beyond"})))
     return Result((*parts.columns, "meaning"), (*parts.types, "VARCHAR"), rows)
 
 

@@ -246,7 +246,7 @@ MEMORY_PARTS = {
     "activations": ("activations and logits", "all else at the peak: {peak_phase}"),
     "kept": ("kept by the allocator", "not in use; freed when needed"),
     "process": ("driver and libraries", "the process itself"),
-    "own": ("own runs", "what your runs took beyond the estimate"),
+    "own": ("own runs", "what your runs took {beyond} the estimate"),
     "peak": ("peak memory", "the sum of the above"),
     "margin": ("margin", "lost between tensors, beyond the memory in use"),
     "needed": ("minimum needed", "peak and margin, less what the allocator keeps"),

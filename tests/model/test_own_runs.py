@@ -15,7 +15,7 @@ from pipeline.cli.main import main
 from pipeline.home import paths
 from pipeline.home.csv_rows import CsvError, CsvRow, read_csv
 from pipeline.home.paths import Home
-from pipeline.model.corrections import inverse, learn, own_corrections
+from pipeline.model.corrections import compare, inverse, learn, own_corrections
 from pipeline.model.estimate import Estimator, estimate_file
 from pipeline.model.own_runs import (
     MORE_COLUMNS,
@@ -26,6 +26,7 @@ from pipeline.model.own_runs import (
     read_own_runs,
     remove_own_run,
 )
+from pipeline.model.published_runs import PUBLISHED_COLUMNS, framework_settings
 
 COLUMNS = (*catalogue_columns(), *MORE_COLUMNS)
 RUN = {
@@ -271,3 +272,30 @@ def test_estimate_corrects_by_own_runs_and_says_so(estimator: Estimator, home: H
     assert "measured_runs.csv, line 3: skipped: a quote is not closed" in own.stderr
     without = CliRunner().invoke(main, ["estimate", str(path), "--without-own-runs"])
     assert next(csv.DictReader(without.stdout.splitlines())) == before
+
+
+def test_a_frameworks_defaults_are_those_of_a_published_row(estimator: Estimator) -> None:
+    run = {
+        "model": "llama-3.1-8b", "gpu": "rtx-4090", "method": "qlora", "seq_len": "2048", "micro_batch": "2",
+        "gpu_count": "1",
+    }  # fmt: skip
+    published = dict.fromkeys(PUBLISHED_COLUMNS, "") | run | {"micro_batch_per_gpu": "2"}
+    for name in ("Axolotl", "Unsloth", "TRL", "torchtune", "LitGPT"):
+        found = framework_settings(name, run, estimator.models, estimator.gpu_of)
+        row = run | {setting: str(value) for setting, value in found.items()}
+        (own,) = estimator.estimate([row], list(row))
+        (other,) = estimator.estimate([published | {"framework": name}], list(PUBLISHED_COLUMNS))
+        assert own["memory_gib"] == other["memory_gib"] != "", name
+        assert own["tokens_per_second_per_gpu"] == other["tokens_per_second_per_gpu"], name
+
+
+def test_a_speed_off_by_the_number_of_gpus_and_an_unknown_model_correct_nothing(estimator: Estimator) -> None:
+    run = {"run_id": "a", "model": "llama-3.1-8b", "gpu": "rtx-4090", "method": "qlora", "gpu_count": "2"}
+    (answer,) = estimator.estimate([run], list(run))
+    estimate = float(answer["tokens_per_second_per_gpu"])
+    speeds = {0.5: True, 0.62: True, 0.7: False, 1.0: False, 1.5: False, 2.0: True, 2.4: True, 2.6: False}
+    rows = [run | {"measured_tokens_per_second_per_gpu": str(ratio * estimate)} for ratio in speeds]
+    found = compare(estimator, [line(number, **row) for number, row in enumerate(rows, 2)])
+    assert [each.miscounted == each.far == ("speed",) for each in found] == [*speeds.values()]
+    (other,) = compare(estimator, [line(2, **run | {"model": "nosuch-9b", "measured_memory_gib": "9"})])
+    assert other.reason == "model 'nosuch-9b' is not known: add it with gpufare model add"

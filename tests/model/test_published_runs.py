@@ -25,10 +25,15 @@ def read(**columns: str) -> RunRow:
 def test_a_column_becomes_a_setting() -> None:
     wrong = [
         (columns, setting, found, value)
-        for columns, setting, value in CASES["settings"]
+        for columns, setting, value in CASES["settings"] + CASES["denied"]
         if (found := read(**columns).settings.get(setting)) != value
     ]
     assert wrong == []
+
+
+def test_a_date_gives_the_month_of_the_software() -> None:
+    found = [[text, read(date=text).settings.get("software_date")] for text, _ in CASES["dates"]]
+    assert found == CASES["dates"]
 
 
 def test_open_settings_of_a_row_are_assumptions() -> None:
