@@ -319,7 +319,7 @@ def machine_lines(job: Job, session: Session, shown: int) -> list[str]:
     return [*filter(None, map(_reading, asked["machines"])), *ranks]
 
 
-_OTHER_CARDS = 4
+_OTHER_CARDS = 2
 """Number of other cards of a family that are named: the most offered ones."""
 
 

@@ -152,9 +152,10 @@ def test_cheapest_ranks_by_cost_and_explains_its_first_answer(sample_home: Home)
     assert asked == "llama-3.1-8b qlora, 100M tokens, on-demand, within 7 days"
     assert headings.split()[:3] == ["rank", "USD", "hours"]
     # The picks come first, and then the ranks that are none.
-    assert [row.split()[1] for row in rows[:2]] == ["cheapest+value", "safest"]
+    assert [row.split()[1] for row in rows[:2]] == ["cheapest", "value"]
     ranks = [int(row.split()[0]) for row in rows]
-    assert ranks[2:] == sorted({*range(1, 11)} - {*ranks[:2]})[: len(ranks) - 2]
+    assert rows[2].split()[1] == "safest"
+    assert ranks[3:] == sorted({*range(1, 11)} - {*ranks[:3]})[: len(ranks) - 3]
     *_, assumed, skipped = told.splitlines()
     assert assumed == "Assumed: LoRA rank 16, Liger kernels, packed sequences of 2,048 tokens."
     assert skipped.startswith("Skipped: offers in ")

@@ -265,7 +265,7 @@ def test_estimate_corrects_by_own_runs_and_says_so(estimator: Estimator, home: H
     found, other = csv.DictReader(own.stdout.splitlines())
     assert "memory corrected x 1.08 from 1 run of yours" in found["assumptions"]
     assert float(found["memory_gib"]) == pytest.approx(
-        float(before["memory_gib"]) * 1.1 ** (1 / 1.1), rel=1e-3
+        float(before["memory_gib"]) * 1.1 ** (1 / 1.2), rel=1e-3
     )
     assert other == other_before
     assert own.exit_code == 0

@@ -50,7 +50,7 @@ def test_a_run_corrects_every_face_at_once_until_it_is_removed(home: Home) -> No
     slow = before["tokens_per_second"] / 2
     added = gpufare(*RUN, "--tokens-per-second", str(slow), "--peak-gib", "21", home=home)
     assert added.stdout.startswith(f"added own-1 to {home.own_runs}\n"), added.stderr
-    assert "CAREFUL" not in added.stdout
+    assert "CAREFUL: that is outside the estimate's band" in added.stdout
 
     after = fitted(home)
     assert (after["evidence"], after["verdict"]) == ("own", "fits")
@@ -112,7 +112,7 @@ def test_other_cards_methods_and_sizes_keep_the_models_answers(home: Home) -> No
             "CAREFUL: that is far off, and corrects nothing. Check that it counts",
         ),
         (
-            ("--tokens-per-second", "900", "--gpus", "8"),
+            ("--tokens-per-second", "2400", "--gpus", "8"),
             "it may be the value of one card, given as the total of all 8; it corrects nothing",
         ),
         (("--peak-gib", "900"), "CAREFUL: that is far off, and corrects nothing. Check that --peak-gib"),
