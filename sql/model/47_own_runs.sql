@@ -3,7 +3,7 @@
 CREATE OR REPLACE MACRO own_run_parameters() AS {
     'noise': 0.2e0, 'least_likeness': 0.05e0, 'near_likeness': 0.5e0, 'most_runs': 40, 'most_factor': 3e0,
     'memory': {
-        'params': 1e0, 'seq_len': 0e0, 'micro_batch': 0e0, 'method': 4e0, 'stack': 2e0, 'gpu': 0e0,
+        'params': 1e0, 'seq_len': 0e0, 'micro_batch': 0e0, 'method': 4e0, 'stack': 2e0, 'gpu': 1.5e0,
         'checkpointing': 1.5e0, 'sharding': 3e0, 'optimizer': 1e0, 'training_precision': 0.7e0
     },
     'speed': {
@@ -12,7 +12,7 @@ CREATE OR REPLACE MACRO own_run_parameters() AS {
     }
 };
 COMMENT ON FUNCTION own_run_parameters IS
-    'How far the user''s own runs reach. memory and speed: how far apart two runs are that differ in a setting, or by a factor of e in the parameters of the model, the sequence length or the micro-batch (see likeness). noise: the variance of a single measurement, as a share of the variance of the model''s errors. least_likeness: an estimate is corrected if some own run is at least so like it; near_likeness: its evidence is then own if one is so like it. most_runs: of more runs of different settings, the newest count, since a correction takes time with the square of their number. most_factor: a measurement further from its estimate corrects nothing, since it is probably in another unit (assumed; few published runs are further off than 2). The parameters are rounded values at which the trial in docs/explanation/own-runs-trial.md did well, where halving or doubling any of them changes little. A correction of memory carries over to other cards, lengths and micro-batches as it is, so that more tokens never need less. Errors of speed hardly carry over from card to card, nor those of memory from method to method.';
+    'How far the user''s own runs reach. memory and speed: how far apart two runs are that differ in a setting, or by a factor of e in the parameters of the model, the sequence length or the micro-batch (see likeness). noise: the variance of a single measurement, as a share of the variance of the model''s errors. least_likeness: an estimate is corrected if some own run is at least so like it; near_likeness: its evidence is then own if one is so like it. most_runs: of more runs of different settings, the newest count, since a correction takes time with the square of their number. most_factor: a measurement further from its estimate corrects nothing, since it is probably in another unit (assumed; few published runs are further off than 2). The parameters are rounded values at which the trial in docs/explanation/own-runs-trial.md did well, where halving or doubling any of them changes little. A correction of memory carries over to other lengths and micro-batches as it is, so that more tokens never need less. Errors hardly carry over from card to card, nor those of memory from method to method.';
 
 CREATE OR REPLACE MACRO settings_apart(quantity) AS
     CASE quantity WHEN 'memory' THEN own_run_parameters().memory ELSE own_run_parameters().speed END;
