@@ -112,7 +112,7 @@ def test_other_cards_methods_and_sizes_keep_the_models_answers(home: Home) -> No
             "CAREFUL: that is far off, and corrects nothing. Check that it counts",
         ),
         (
-            ("--tokens-per-second", "2400", "--gpus", "8"),
+            ("--tokens-per-second", "3600", "--gpus", "8"),
             "it may be the value of one card, given as the total of all 8; it corrects nothing",
         ),
         (("--peak-gib", "900"), "CAREFUL: that is far off, and corrects nothing. Check that --peak-gib"),
