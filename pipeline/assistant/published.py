@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
@@ -21,6 +21,9 @@ def today() -> date:
 
 MOST_SECONDS = 60
 """The most time for a question about a job; the slowest plans take a few seconds."""
+
+AGAIN_SECONDS = 0.05
+"""The time until a question that goes on is interrupted again: an interrupt between two queries stops neither."""
 
 _State = tuple[int, int, int]
 
@@ -64,25 +67,27 @@ class Published:
     @contextmanager
     def in_time(self) -> Iterator[None]:
         """Interrupt what the block asks of the file after MOST_SECONDS. Raises JobError if that happened."""
-        interrupted: list[bool] = []
+        interrupted, is_over = Event(), Event()
 
         def interrupt() -> None:
-            if self._session is not None:
-                interrupted.append(True)
-                self._session.connection.interrupt()
+            seconds = self.most_seconds
+            while not is_over.wait(seconds):
+                if self._session is not None:
+                    interrupted.set()
+                    self._session.connection.interrupt()
+                seconds = AGAIN_SECONDS
 
-        timer = Timer(self.most_seconds, interrupt)
-        timer.start()
+        Thread(target=interrupt, daemon=True).start()
         try:
             yield
         except GpufareError as error:
-            if interrupted:
+            if interrupted.is_set():
                 raise JobError(
                     f"this took more than {self.most_seconds:g} s and was stopped: constrain the job"
                 ) from error
             raise
         finally:
-            timer.cancel()
+            is_over.set()
 
     def age_notes(self) -> list[str]:
         """Return a note on the age of the prices, if they are old."""
