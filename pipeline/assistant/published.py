@@ -23,7 +23,7 @@ MOST_SECONDS = 60
 """The most time for a question about a job; the slowest plans take a few seconds."""
 
 AGAIN_SECONDS = 0.05
-"""The time until a question that goes on is interrupted again: an interrupt between two queries stops neither."""
+"""Time until a question that goes on is interrupted again: an interrupt between two queries stops neither."""
 
 _State = tuple[int, int, int]
 
