@@ -83,7 +83,7 @@ def add(
 ) -> None:
     """Add a run that you measured, from its settings and its speed or peak memory.
 
-    Settings that are left out get the defaults of gpufare estimate, which are listed. The run is compared
+    Omitted settings get the defaults of gpufare estimate, which are listed. The run is compared
     with its estimate, and corrects answers about similar jobs.
     """
     from pipeline.model.corrections import unknown_model

@@ -74,7 +74,7 @@ class Home:
     own_runs = _Place("measured_runs.csv")
     """The user's own measured runs; see pipeline/model/own_runs.py."""
     own_corrections = _Place("cache", "own_corrections.json")
-    """What the own runs say about the model's estimates; see pipeline/model/corrections.py."""
+    """The corrections of the model's estimates from own runs; see pipeline/model/corrections.py."""
     own_runs_lock = _Place("measured_runs.lock")
     """Lock held while a run is added."""
     lock = _Place("publish.lock")

@@ -199,12 +199,12 @@ class Fitter:
     def _descend(self, start: Linearization, mask: Mask) -> Linearization:
         """Return the best point that is found with the slopes of the start."""
         weights = self._weights(mask)
-        at, cost, radius = start, self._cost(start.predicted[mask], start.point, mask), TRUST_RADIUS
+        at, cost, radius = start, self._cost(start.predicted[mask], start.point, mask, weights), TRUST_RADIUS
         for _ in range(MAX_STEPS):
             point = self._minimum(at, radius, mask, weights)
             moved = float(np.abs(point - at.point).max())
             trial = Linearization(point, self.predict(point[None, :])[0], start.slopes)
-            trial_cost = self._cost(trial.predicted[mask], point, mask)
+            trial_cost = self._cost(trial.predicted[mask], point, mask, weights)
             if trial_cost < cost:
                 at, cost = trial, trial_cost
             else:
@@ -248,8 +248,8 @@ class Fitter:
         weights = source_weights(self.sources[mask]) * self.age_weights[mask]
         return np.asarray(np.sqrt(RUN_WEIGHT * len(weights) * weights / weights.sum()))
 
-    def _cost(self, predicted: Array, point: Array, mask: Mask) -> float:
-        residuals = _soft((predicted - self.measured[mask]) / RESIDUAL_SCALE) * self._weights(mask)
+    def _cost(self, predicted: Array, point: Array, mask: Mask, weights: Array) -> float:
+        residuals = _soft((predicted - self.measured[mask]) / RESIDUAL_SCALE) * weights
         return float(residuals @ residuals + point @ point)
 
     def _minimum(self, at: Linearization, radius: float, mask: Mask, weights: Array) -> Array:

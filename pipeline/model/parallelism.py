@@ -135,14 +135,14 @@ _TIMES = {"": 1.0, "k": 1e3, "m": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a row says of the batch of an optimizer step; None where it says nothing."""
+    """The batch of an optimizer step as a row states it; None for what the row leaves open."""
 
     micro_steps: float | None
     sequences: float | None
     """The sequences on all GPUs."""
 
     def steps_on(self, data_parallel: float, micro_batch: float) -> float | None:
-        """Return the micro-steps that a batch takes on so many groups of GPUs."""
+        """Return the number of micro-steps in a batch, given the number of data-parallel groups."""
         if self.micro_steps is not None:
             return self.micro_steps
         if self.sequences is None:

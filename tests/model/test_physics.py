@@ -139,7 +139,7 @@ def test_replicas_need_their_gradients_once_more_than_one_gpu(model: duckdb.Duck
 
 
 def test_two_layers_of_offloaded_checkpoints_are_on_the_gpu(scratch: duckdb.DuckDBPyConnection) -> None:
-    """Of a model with fewer layers, all are."""
+    """A model with fewer layers keeps all of them there."""
     for layers in (1, 2):
         scratch.execute(
             f"INSERT INTO main.models SELECT * REPLACE ('layers-{layers}' AS model, {layers} AS layers)"

@@ -1,4 +1,4 @@
-"""What a home publishes is corrected from its own runs: plans, rankings and the page."""
+"""Own runs correct what their home publishes: plans, rankings and the page."""
 
 import pytest
 
