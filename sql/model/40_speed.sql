@@ -89,7 +89,7 @@ _speed_efficiency AS (
             -- Short benchmarks measure products at clocks that cards with little power cannot hold.
             * CASE
                 WHEN memory_type LIKE 'GDDR%' AND tdp_w / bf16_dense_tflops < sustained_watts_per_tflop()
-                    THEN k.gemm_sustained
+                    THEN pow(tdp_w / bf16_dense_tflops / sustained_watts_per_tflop(), k.sustained_exponent)
                 ELSE 1e0
             END
             AS matmul_flops_per_second,
