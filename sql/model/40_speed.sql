@@ -326,7 +326,7 @@ WITH _speed_compute AS (
             WHEN offload LIKE '%act%'
                 THEN 2e0 * layers * hidden * bytes_16bit() * micro_step_tokens / host_bytes_per_second
             ELSE 0e0
-        END AS offload_seconds,
+        END AS copied_seconds,
         network_bytes_per_second(node_network_gbps) * k.network_efficiency AS network_bytes_per_second,
         gpu_count / node_count AS gpus_per_node,
         -- In a rack, NVLink joins whole nodes; elsewhere it ends at the node, or at the pair on a bridge.
@@ -412,10 +412,12 @@ _speed_communication AS (
 _speed_exposed AS (
     SELECT
         *,
-        greatest(
-            collective_seconds - k.communication_overlap * gpu_seconds,
-            k.communication_floor * collective_seconds
-        ) + tensor_parallel_seconds + context_parallel_seconds AS communication_seconds,
+        -- Gathered weights, scattered gradients and offloaded tensors travel while the GPU computes.
+        greatest(k.communication_floor, 1 - k.communication_overlap * gpu_seconds
+            / nullif(collective_seconds + copied_seconds, 0e0)) AS exposed_share,
+        coalesce(exposed_share * collective_seconds, 0e0) + tensor_parallel_seconds
+            + context_parallel_seconds AS communication_seconds,
+        coalesce(exposed_share * copied_seconds, 0e0) AS offload_seconds,
         -- The host keeps working while the GPU waits for other GPUs.
         greatest(0e0, host_seconds - k.host_overlap * gpu_seconds - communication_seconds)
             AS host_exposed_seconds
