@@ -365,7 +365,7 @@ _speed_communication AS (
                         THEN collective_bytes * (node_count - 1) / node_count / network_bytes_per_second
                     ELSE 0e0
                 END
-            ) / CASE WHEN sharding = 'zero3' THEN k.zero3_link ELSE 1e0 END
+            )
             -- Each layer is gathered twice, and its gradients are scattered once.
             + CASE
                 WHEN shards_weights
