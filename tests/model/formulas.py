@@ -605,9 +605,9 @@ def rate(run: SimpleNamespace) -> None:
         run.matmul_flops_per_second *= 1 if g.vendor == "nvidia" else k.default_other_vendor
     if g.bf16_dense_tflops is None and run.training_precision != "fp16":
         run.matmul_flops_per_second *= k.emulated_bf16_rate
-    progress = 0 if run.kernels == "mosaic" else k.progress
+    progress = k.progress if run.kernels in ("engine", "compiled") else 0
     run.matmul_flops_per_second /= math.exp(progress * run.software_age_years)
-    run.matmul_flops_per_second *= k.gemm_sustained if throttles(g) else 1
+    run.matmul_flops_per_second *= (g.tdp_w / peak / 1.1) ** k.sustained_exponent if throttles(g) else 1
     run.attention = "eager" if run.flash_attention == 0 else "flash"
     if run.attention == "flash" and g.architecture in BEFORE_AMPERE:
         run.attention = "efficient"
@@ -893,21 +893,20 @@ def time_step(run: SimpleNamespace) -> None:
     run.host_seconds = (run.host_floor_seconds + run.hook_seconds) / stages
     run.host_per_step_seconds = k.host_step_seconds * run.host_factor / run.grad_accum
     run.optimizer_seconds = run.optimizer_seconds_unsharded / run.optimizer_shards
-    run.offload_seconds = 0.0
+    run.copied_seconds = 0.0
     if "cpu" in run.offload:
         moved = run.optimizer_seconds_unsharded * run.memory_bytes_per_second
         run.optimizer_seconds = moved / (k.host_memory_gb_s * 1e9) / run.node_count
         loaded = (run.gathered_bytes * 2 + run.reduced_bytes) / ranks
-        run.offload_seconds = loaded / run.host_bytes_per_second
+        run.copied_seconds = loaded / run.host_bytes_per_second
     run.optimizer_seconds /= run.grad_accum
     if "act" in run.offload:
-        run.offload_seconds += 2 * m.layers * m.hidden * 2 * tokens / run.host_bytes_per_second
+        run.copied_seconds += 2 * m.layers * m.hidden * 2 * tokens / run.host_bytes_per_second
     run.collective_seconds = 0.0
     if ranks > 1:
         nodes = run.node_count
         inside = run.collective_bytes * (ranks - 1) / ranks / run.link_bytes_per_second
         run.collective_seconds = max(inside, run.collective_bytes * (nodes - 1) / nodes / network)
-        run.collective_seconds /= k.zero3_link if run.sharding == "zero3" else 1
         if run.shards_weights:
             calls = 3 * m.layers / stages
             run.collective_seconds += calls * k.collective_latency_seconds * math.log2(ranks)
@@ -926,15 +925,16 @@ def time_step(run: SimpleNamespace) -> None:
     run.context_parallel_seconds = max(0, sent - k.communication_overlap * run.attention_seconds)
     run.gpu_seconds = run.matmul_seconds + run.attention_seconds + run.traffic_seconds
     run.gpu_seconds += run.logits_seconds + run.dequantize_seconds
-    hidden = run.collective_seconds - k.communication_overlap * run.gpu_seconds
-    run.communication_seconds = max(hidden, k.communication_floor * run.collective_seconds)
+    moving = run.collective_seconds + run.copied_seconds
+    shown = max(k.communication_floor * moving, moving - k.communication_overlap * run.gpu_seconds)
+    shown = shown / moving if moving else 0
+    run.offload_seconds = shown * run.copied_seconds
+    run.communication_seconds = shown * run.collective_seconds
     run.communication_seconds += run.tensor_parallel_seconds + run.context_parallel_seconds
     behind = k.host_overlap * run.gpu_seconds + run.communication_seconds
     run.host_exposed_seconds = max(0, run.host_seconds - behind)
     busy = run.gpu_seconds + run.host_exposed_seconds + run.communication_seconds + run.offload_seconds
-    busy *= 1 + k.waiting_per_doubling * math.log2(run.gpu_count) + (
-        k.waiting_per_node_doubling * math.log2(run.node_count)
-    )  # fmt: skip
+    busy *= 1 + k.waiting_per_doubling * math.log2(run.gpu_count)
     busy *= 1 + k.bubble_share * (stages - 1) / run.grad_accum
     run.step_seconds = busy + run.optimizer_seconds + run.host_per_step_seconds
     run.tokens_per_second_per_gpu = tokens / run.step_seconds / run.model_parallel
