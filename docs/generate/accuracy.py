@@ -1,7 +1,7 @@
 """docs/explanation/accuracy.md and a paragraph of README.md: the model's errors."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from string import Template
 from textwrap import fill
@@ -28,10 +28,15 @@ def page() -> str:
 
 
 def readme() -> str:
-    """Return README.md with the paragraph that states the model's errors."""
+    """Return README.md with the paragraph that states the model's errors. Raises ValueError without one."""
     paragraph = fill(briefly(_record()), 128, subsequent_indent="  ", break_on_hyphens=False)
-    text = README.read_text(encoding="utf-8")
-    return re.sub(r"- \*\*Memory and speed\*\*: .*?\n(?=- )", f"{paragraph}\n", text, flags=re.DOTALL)
+    text, found = re.subn(
+        r"^- \*\*Memory and speed\*\*: .*?\n(?=- )", f"{paragraph}\n", README.read_text(encoding="utf-8"),
+        flags=re.DOTALL | re.MULTILINE,
+    )  # fmt: skip
+    if found != 1:
+        raise ValueError(f"{README} has {found} items '- **Memory and speed**: ' before another item, not 1")
+    return text
 
 
 def briefly(record: dict[str, Any]) -> str:
@@ -50,21 +55,35 @@ def briefly(record: dict[str, Any]) -> str:
 
 
 def worst(record: dict[str, Any]) -> str:
-    """Return a table of the sources that the model misses most, with the reasons."""
-    rows = list(_worst_rows(record))
+    """Return a table of the sources that the model misses most, with the reasons. Raises ValueError if there
+    is no reason for one of them, or one for a source that is not known."""
+    reasons = read_yaml(REASONS, dict[str, dict[str, str]])
+    rows = [
+        row for quantity in ("memory", "speed") for row in _worst_rows(quantity, record, reasons[quantity])
+    ]
     return table(("quantity", "source", "runs", "median error", "mean error", "why"), rows)
 
 
-def _worst_rows(record: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    reasons = read_yaml(REASONS, dict[str, dict[str, str]])
-    for quantity in ("memory", "speed"):
-        by_source = record[quantity]["leave_one_family_out_by_source"]
-        for source in sorted(by_source, key=lambda name: -by_source[name]["median"])[:WORST]:
-            errors = by_source[source]
-            yield (
-                quantity, f"`{source}`", str(errors["runs"]), f"{errors['median']:.0%}",
-                f"{errors['mean']:.0%}", reasons[quantity].get(source, "not known"),
-            )  # fmt: skip
+def _worst_rows(quantity: str, record: dict[str, Any], reasons: dict[str, str]) -> Iterator[tuple[str, ...]]:
+    by_source = record[quantity]["leave_one_family_out_by_source"]
+    missed = sorted(by_source, key=lambda name: -by_source[name]["median"])[:WORST]
+    _check(quantity, reasons, missed, by_source)
+    for source in missed:
+        errors = by_source[source]
+        yield (
+            quantity, f"`{source}`", str(errors["runs"]), f"{errors['median']:.0%}",
+            f"{errors['mean']:.0%}", reasons[source],
+        )  # fmt: skip
+
+
+def _check(quantity: str, reasons: Collection[str], missed: Collection[str], known: Collection[str]) -> None:
+    """Raise ValueError if a missed source has no reason, or a reason is about an unknown source."""
+    for problem, names in (
+        ("has no reason for", {*missed} - {*reasons}),
+        ("has reasons for unknown sources of", {*reasons} - {*known}),
+    ):
+        if names:
+            raise ValueError(f"{REASONS.name} {problem} {quantity}: {', '.join(sorted(names))}")
 
 
 def _record() -> dict[str, Any]:

@@ -61,7 +61,9 @@ def run_group() -> None:
     show_default=True,
     help="What --peak-gib is: the memory in use according to nvidia-smi, or torch's reserved or allocated.",
 )
-@click.option("--out-of-memory", is_flag=True, help="The run ran out of memory.")
+@click.option(
+    "--out-of-memory", is_flag=True, help="The run ran out of GPU memory: it needed more than the card has."
+)
 @click.option(
     "--set",
     "more",
@@ -115,7 +117,7 @@ def add(
             raise click.ClickException(f"not added: {problem}")
         defaults = _defaults(estimator, framework, row)
         row |= defaults
-        lines = _compared_lines(estimator, row, settings["gpus"])
+        each, lines = _compared_lines(estimator, row, settings["gpus"])
     if defaults:
         taken = ", ".join(f"{name} {value}" for name, value in defaults.items())
         lines.append(f"taken from {framework}: {taken}")
@@ -124,7 +126,7 @@ def add(
     tell(f"added {row['run_id']} to {home.own_runs}")
     for line in lines:
         tell(line)
-    if not out_of_memory:
+    if not out_of_memory or (each.ratio("memory") > 1 and not each.far):
         tell(_FOLLOW)
     tell(f"to take it back: gpufare run remove {row['run_id']}")
 
@@ -179,7 +181,7 @@ def _defaults(estimator: "Estimator", framework: str | None, row: dict[str, str]
     return {name: _text(value) for name, value in found.items()}
 
 
-def _compared_lines(estimator: "Estimator", row: dict[str, str], gpus: int) -> list[str]:
+def _compared_lines(estimator: "Estimator", row: dict[str, str], gpus: int) -> tuple["Compared", list[str]]:
     """Return the run beside its estimate, with a warning where they are far apart, and what was assumed.
     Raises ClickException if the run cannot be estimated."""
     from pipeline.home.csv_rows import CsvRow
@@ -190,16 +192,24 @@ def _compared_lines(estimator: "Estimator", row: dict[str, str], gpus: int) -> l
     if answer["error"]:
         raise click.ClickException(f"not added: {answer['error']}")
     (each,) = compare(estimator, [CsvRow(0, row, "")])
-    if each.run.values["out_of_memory"] == "0" and each.problem:
+    if each.problem:
         raise click.ClickException(f"not added: {each.problem}")
-    if row["out_of_memory"] == "1":
-        expected = "fits" if answer["fits"] == "true" else "does not fit either"
-        lines = [
-            f"it ran out of memory; by the model, it {expected}. Such a run is listed, but corrects nothing"
-        ]
+    if each.died:
+        lines = [_died_line(each)]
     else:
         lines = [line for quantity in each.measured for line in _lines(each, quantity, answer, gpus)]
-    return [*lines, f"assumed: {answer['assumptions']}"] if answer["assumptions"] else lines
+    return each, [*lines, f"assumed: {answer['assumptions']}"] if answer["assumptions"] else lines
+
+
+def _died_line(each: "Compared") -> str:
+    from pipeline.questions.numbers import number_text
+
+    usable, needed = (number_text(of["memory"]) for of in (each.measured, each.estimated))
+    line = f"it ran out of the {usable} GiB of its card, and needs {needed} GiB by the estimate"
+    if each.ratio("memory") <= 1:
+        return f"{line}, as expected"
+    what = "that is far off, and corrects nothing" if "memory" in each.far else "the estimate is raised"
+    return f"{line}: {what}. Check that nothing else used the card, and the settings"
 
 
 def _lines(each: "Compared", quantity: str, answer: dict[str, str], gpus: int) -> list[str]:
@@ -242,7 +252,8 @@ def _doubts(quantity: str, gpus: int) -> str:
 def list_runs(form: str) -> None:
     """List your own runs, measured and estimated, and those that correct nothing, with the reason.
 
-    A ratio is measured / estimated; estimates are the model's own, without corrections.
+    A ratio is measured / estimated; estimates are the model's own, without corrections. If a run ran
+    out of memory, its measured memory is the usable memory of the card, a lower bound of what it needs.
     """
     from pipeline.cli.printing import show
     from pipeline.model.corrections import compare
@@ -269,7 +280,10 @@ def _listed(each: "Compared") -> tuple[Any, ...]:
     """Return a run as a row of LISTED."""
     values = each.run.values
     cells: dict[str, Any] = {name: values.get(name, "") for name in LISTED}
-    cells |= {"gpus": values.get("gpu_count") or "1", "corrects": each.reason or "yes"}
+    cells |= {
+        "gpus": values.get("gpu_count") or "1",
+        "corrects": each.reason or ("where too low" if each.died else "yes"),
+    }
     columns = {"memory": ("memory_gib", "memory"), "speed": ("tokens_per_second_per_gpu", "speed")}
     for quantity, (column, short) in columns.items():
         measured, estimated = each.measured.get(quantity), each.estimated.get(quantity)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.contracts.training import METHODS
-from pipeline.model.fitting import Array, Calibrations, Mask, group_weights
+from pipeline.model.fitting import Array, Fit, Mask, Quantity, group_weights
 
 CLASSES_AND_EVIDENCES = {
     "memory": (("any",), ("traced", "formulas")),
@@ -45,7 +45,7 @@ Group = tuple[str, str, str]
 COLUMNS_OF_GROUP = ("method", "gpu_class", "evidence")
 
 Residuals = pl.DataFrame
-"""Held-out runs: the columns of their groups, their family, and ``value``, ln(measured / predicted)."""
+"""Runs: their source and family, the columns of their groups, and ``value``, ln(measured / predicted)."""
 
 
 def by_family(residuals: Residuals) -> Iterator[tuple[str, Residuals, Residuals]]:
@@ -67,22 +67,32 @@ def family_weights(families: Names) -> Array:
     return group_weights(families, 1)
 
 
-def residuals_of(
-    connection: duckdb.DuckDBPyConnection, quantity: str, calibrations: Calibrations
-) -> Residuals:
-    """Return the held-out residuals, with the groups under which an unseen run's band would be looked up."""
-    fitter = calibrations.fitter
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The residuals of a quantity's runs, in the order of the run_ids, from the constants that answers use: a
+    fit of one quantity knows the other quantity's constants only by their priors."""
+
+    in_sample: Residuals
+    """From the constants fitted to all runs."""
+    held_out: Residuals
+    """From the constants fitted without the run's family, with the groups of an unseen run."""
+
+
+def answer_runs(connection: duckdb.DuckDBPyConnection, quantity: Quantity) -> Answered:
+    """Estimate the runs that measured a quantity, as answers do."""
     rows = connection.execute(
-        "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
+        "WITH _runs AS (SELECT r.*, unnest(['all', 'without ' || s.family]) AS calibration "  # noqa: S608
         "FROM main.measured_runs r JOIN main.measured_sources s USING (source) "
-        f"WHERE {fitter.quantity.measured} IS NOT NULL), "
-        f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')) "
-        f"SELECT method, class, evidence FROM {quantity}_evidence('_terms') ORDER BY run_id"
+        f"WHERE {quantity.measured} IS NOT NULL), "
+        f"_terms AS (SELECT * FROM {quantity.macro}('_runs')) "
+        "SELECT e.calibration = 'all', source, s.family, e.method, e.class, e.evidence, "
+        f"ln(r.{quantity.measured}) - ln(e.{quantity.predicted}) "
+        f"FROM {quantity.name}_evidence('_terms') e JOIN main.measured_runs r USING (run_id) "
+        "JOIN main.measured_sources s USING (source) ORDER BY run_id"
     ).fetchall()
-    return pl.DataFrame(rows, schema=COLUMNS_OF_GROUP, orient="row").with_columns(
-        family=pl.Series(fitter.families.tolist()),
-        value=pl.Series(fitter.measured - calibrations.held_out),
-    )
+    columns = ("is_in_sample", "source", "family", *COLUMNS_OF_GROUP, "value")
+    runs = pl.DataFrame(rows, schema=columns, orient="row")
+    return Answered(runs.filter("is_in_sample"), runs.filter(~pl.col("is_in_sample")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +196,7 @@ def _record(runs: Residuals) -> dict[str, Any]:
 
 
 def calibrate_bands(
-    connection: duckdb.DuckDBPyConnection, calibrations: Mapping[str, Calibrations], others: Sequence[str]
+    fits: Mapping[str, Fit], answered: Mapping[str, Answered], others: Sequence[str]
 ) -> tuple[list[list[Any]], dict[str, Any]]:
     """Return the rows of model_bands.csv for every group, and the record of the bands' coverage.
 
@@ -197,16 +207,15 @@ def calibrate_bands(
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}
-    for quantity, fitted in calibrations.items():
-        residuals = residuals_of(connection, quantity, fitted).with_row_index("run")
+    for quantity, fit in fits.items():
+        residuals = answered[quantity].held_out.with_row_index("run")
         stretched = widenings(residuals, evidences := CLASSES_AND_EVIDENCES[quantity][1])
-        unseen = {f"without {family}" for family in residuals["family"].unique()}
-        for calibration in ("all", *(name for name in others if name not in unseen)):
+        for calibration in ("all", *(name for name in others if name not in fit.constants)):
             rows += _band_rows(residuals, calibration, quantity, stretched)
         held_out = []
         for family, runs, others_of_family in by_family(residuals):
-            nested = fitted.fitter.measured - fitted.nested[family]
-            others_seen = others_of_family.with_columns(value=pl.Series(nested[others_of_family["run"]]))
+            nested = pl.Series(fit.nested[family][others_of_family["run"]])
+            others_seen = others_of_family.with_columns(value=nested)
             stretched_here = widenings(others_seen, evidences)
             rows += _band_rows(others_seen, f"without {family}", quantity, stretched_here)
             widening = pl.col("evidence").replace_strict(stretched_here, return_dtype=pl.Float64)

@@ -2,9 +2,9 @@
 
 import hashlib
 import itertools
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,8 @@ from pipeline.model import bands
 from pipeline.model.fit_threshold import calibrate_threshold
 from pipeline.model.fitting import (
     QUANTITIES,
-    Array,
-    Calibrations,
     ConstantSets,
+    Fit,
     Fitter,
     Quantity,
     fit_quantity,
@@ -36,8 +35,8 @@ BANDS_FILE = "model_bands.csv"
 RECORD_FILE = "calibration.yaml"
 
 
-def _errors(predicted: Array, measured: Array) -> dict[str, float | int]:
-    error = np.abs(np.exp(predicted - measured) - 1)
+def _errors(residuals: bands.Residuals) -> dict[str, float | int]:
+    error = np.abs(np.exp(-residuals["value"].to_numpy()) - 1)
     return {
         "runs": len(error),
         "median": round(float(np.median(error)), 4),
@@ -46,17 +45,12 @@ def _errors(predicted: Array, measured: Array) -> dict[str, float | int]:
     }
 
 
-def _by_source(predicted: Array, fitter: Fitter) -> dict[str, dict[str, float | int]]:
-    return {
-        str(source): _errors(predicted[fitter.sources == source], fitter.measured[fitter.sources == source])
-        for source in sorted(set(fitter.sources))
-    }
-
-
-def summarize(calibrations: Calibrations) -> dict[str, Any]:
+def summarize(fit: Fit, answered: bands.Answered) -> dict[str, Any]:
     """Return a quantity's errors: for unseen sources, with families held out, in sample, and by source."""
-    fitter, held_out = calibrations.fitter, calibrations.held_out
-    by_source = _by_source(held_out, fitter)
+    by_source = {
+        str(source): _errors(runs)
+        for (source,), runs in answered.held_out.sort("source").group_by("source", maintain_order=True)
+    }
     return {
         "of_a_stranger": {
             "sources": len(by_source),
@@ -65,10 +59,10 @@ def summarize(calibrations: Calibrations) -> dict[str, Any]:
                 for average in ("median", "mean")
             },
         },
-        "leave_one_family_out": _errors(held_out, fitter.measured),
-        "in_sample": _errors(calibrations.in_sample, fitter.measured),
+        "leave_one_family_out": _errors(answered.held_out),
+        "in_sample": _errors(answered.in_sample),
         "leave_one_family_out_by_source": by_source,
-        "posterior_widths": {name: round(w, 2) for name, w in calibrations.posterior_widths.items()},
+        "posterior_widths": {name: round(w, 2) for name, w in fit.posterior_widths.items()},
     }
 
 
@@ -103,9 +97,10 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     output = output or paths.CATALOG_DIR
     output.mkdir(parents=True, exist_ok=True)  # to fail before minutes of work, not after
     with _database() as connection, ThreadPoolExecutor(len(QUANTITIES)) as threads:
-        fits = list(threads.map(_fit, QUANTITIES, itertools.repeat(gemm_ratio(connection))))
-        fitted = {quantity.name: fit for quantity, fit in zip(QUANTITIES, fits, strict=True)}
-        sets = _constant_sets(connection, fitted)
+        names = [quantity.name for quantity in QUANTITIES]
+        found = threads.map(_fit, QUANTITIES, itertools.repeat(gemm_ratio(connection)))
+        fits = dict(zip(names, found, strict=True))
+        sets = _constant_sets(connection, fits.values())
         thresholds, verdicts = calibrate_threshold(connection, sets)
         # Six digits, as in the file: the bands must describe the constants that answers use.
         sets = {
@@ -113,12 +108,12 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
             for name in sets
         }
         insert_constants(connection, sets)
-        calibrations = {name: _as_answered(connection, fit) for name, fit in fitted.items()}
-        rows, held = bands.calibrate_bands(connection, calibrations, [name for name in sets if name != "all"])
+        answered = {quantity.name: bands.answer_runs(connection, quantity) for quantity in QUANTITIES}
+        rows, held = bands.calibrate_bands(fits, answered, [name for name in sets if name != "all"])
         record = {
             "calibrated_on": today.isoformat(),
             "data_sha256": data_hash(connection),
-            **{name: summarize(found) for name, found in calibrations.items()},
+            **{name: summarize(fit, answered[name]) for name, fit in fits.items()},
             "fit_verdicts": verdicts,
             "bands": held,
         }
@@ -137,40 +132,18 @@ def _database() -> AbstractContextManager[duckdb.DuckDBPyConnection]:
     return in_memory("memory_of", "speed_of", "measured_sources")
 
 
-def _fit(quantity: Quantity, fixed: dict[str, float]) -> Calibrations:
+def _fit(quantity: Quantity, fixed: dict[str, float]) -> Fit:
     """Fit a quantity in a database of its own, since each trial replaces the constants."""
     with _database() as connection:
         return fit_quantity(Fitter(connection, quantity, read_parameters(), fixed))
 
 
-def _as_answered(connection: duckdb.DuckDBPyConnection, fitted: Calibrations) -> Calibrations:
-    """Return the calibrations with the predictions of the constants that answers use: the fit of a quantity
-    knows the other quantity's constants only by their priors."""
-    quantity = fitted.fitter.quantity
-    predicted = connection.execute(
-        "WITH _answered AS (SELECT r.*, unnest(['all', 'without ' || s.family]) AS calibration "  # noqa: S608
-        "FROM main.measured_runs r JOIN main.measured_sources s USING (source) "
-        f"WHERE {quantity.measured} IS NOT NULL) "
-        f"SELECT {quantity.predicted} AS predicted FROM {quantity.macro}('_answered') "
-        "ORDER BY calibration <> 'all', run_id"
-    ).fetchnumpy()["predicted"]
-    in_sample, held_out = np.log(np.asarray(predicted, dtype=np.float64)).reshape(2, -1)
-    return replace(fitted, in_sample=in_sample, held_out=held_out)
-
-
-def _constant_sets(
-    connection: duckdb.DuckDBPyConnection, calibrations: dict[str, Calibrations]
-) -> ConstantSets:
+def _constant_sets(connection: duckdb.DuckDBPyConnection, fits: Iterable[Fit]) -> ConstantSets:
     """Return the constants of each calibration; for a family without runs, those fitted to all runs."""
     families = connection.execute(
         "SELECT DISTINCT family FROM main.measured_sources s JOIN main.measured_runs r USING (source)"
     ).fetchall()
-    names = sorted({"all", *(f"without {family}" for (family,) in families)})
-    sets: ConstantSets = {}
-    for name in names:
-        sets[name] = {}
-        for quantity, fitted in calibrations.items():
-            fitter = fitted.fitter
-            at = fitter.constants_at(fitted.points.get(name, fitted.points["all"]))
-            sets[name] |= {p.name: at[p.name] for p in fitter.parameters if p.quantity == quantity}
+    sets: ConstantSets = {name: {} for name in sorted({"all", *(f"without {each}" for (each,) in families)})}
+    for name, fit in itertools.product(sets, fits):
+        sets[name] |= fit.constants.get(name, fit.constants["all"])
     return sets

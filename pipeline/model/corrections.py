@@ -8,7 +8,7 @@ sql/model/47_own_runs.sql correct every estimate and plan.
 import hashlib
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -37,11 +37,14 @@ NEAR_GPUS = 1.25
 of its inverse: the total of all GPUs given as that of one, or the reverse."""
 
 Row = dict[str, Any]
+Groups = dict[tuple[Any, ...], list[tuple[str, float, Row]]]
+"""Runs as their ids, errors and settings, by quantity, whether they died, and settings."""
+Matrix = Sequence[Sequence[float]]
 
 _SETTINGS = """
 SELECT
-    job::INTEGER, unnest(like_settings(s))
-FROM settings_of('estimate_rows') AS s
+    job::INTEGER, needed_gib, usable_memory_gib, unnest(like_settings(t))
+FROM memory_terms_of('estimate_rows') AS t
 WHERE job IS NOT NULL
 """
 _LIKENESSES = """
@@ -95,7 +98,10 @@ class Compared:
     """A run beside its estimate: by quantity, the measured value, if it was measured, and the estimate (GiB,
     and tokens per second per GPU). ``far`` names the quantities that are too far off to correct anything,
     and ``miscounted`` those of them that are off by about the number of GPUs;
-    ``problem`` says why the run corrects nothing at all, if so."""
+    ``problem`` says why the run corrects nothing at all, if so.
+
+    A run that ran out of memory has needed at least the usable memory of its card, which is given as
+    measured, and the estimate is that of the memory without which it dies."""
 
     run: CsvRow
     measured: dict[str, float] = field(default_factory=dict)
@@ -104,6 +110,11 @@ class Compared:
     far: tuple[str, ...] = ()
     miscounted: tuple[str, ...] = ()
     problem: str = ""
+
+    @property
+    def died(self) -> bool:
+        """Whether the run ran out of memory."""
+        return _died(self.run)
 
     def ratio(self, quantity: str) -> float:
         """Return measured / estimated for a measured quantity."""
@@ -119,19 +130,23 @@ class Compared:
         return self.problem or "; ".join(too_far)
 
 
+def _died(run: CsvRow) -> bool:
+    return run.values.get("out_of_memory") == "1"
+
+
 def compare(estimator: Estimator, runs: Sequence[CsvRow]) -> list[Compared]:
     """Return the runs beside their estimates, in order; ``estimator`` must not be corrected."""
     answers = estimator.estimate([run.values for run in runs], list(SETTINGS))
     found = estimator.connection.execute(_SETTINGS)
     names = [column[0] for column in found.description or []][1:]
-    settings = {job: dict(zip(names, values, strict=True)) for job, *values in found.fetchall()}
+    facts = {job: dict(zip(names, values, strict=True)) for job, *values in found.fetchall()}
     most = math.log(_parameter(estimator, "most_factor"))
     problems = (
         str(answer["error"]) or unknown_model(estimator, run.values["model"])
         for run, answer in zip(runs, answers, strict=True)
     )
     return [
-        Compared(run, problem=problem) if problem else _compared(run, answer, settings[job], most)
+        Compared(run, problem=problem) if problem else _compared(run, answer, facts[job], most)
         for job, (run, answer, problem) in enumerate(zip(runs, answers, problems, strict=True))
     ]
 
@@ -146,8 +161,9 @@ def unknown_model(estimator: Estimator, name: str) -> str:
     return f"model '{name}' is not known: add it with gpufare model add{nearest}"
 
 
-def _compared(run: CsvRow, answer: Mapping[str, str], settings: Row, most: float) -> Compared:
+def _compared(run: CsvRow, answer: Mapping[str, str], facts: Row, most: float) -> Compared:
     """Return a run beside its estimate; errors beyond ``most``, in logarithms, are too far."""
+    needed, usable, settings = facts.pop("needed_gib"), facts.pop("usable_memory_gib"), facts
     measured, problems = dict[str, float](), list[str]()
     for quantity, column in MEASURED.items():
         try:
@@ -155,13 +171,14 @@ def _compared(run: CsvRow, answer: Mapping[str, str], settings: Row, most: float
                 measured[quantity] = value
         except RunError as error:
             problems.append(str(error))
-    if not measured and not problems:
-        is_too_large = run.values.get("out_of_memory") == "1"
-        problems.append("it ran out of memory" if is_too_large else "it measured nothing")
     estimated = {quantity: float(answer[column]) for quantity, column in ESTIMATED.items()}
+    if died := _died(run):
+        measured["memory"], estimated["memory"] = usable, needed
+    if not measured and not problems:
+        problems.append("it measured nothing")
     problem = run.values.get("not_ready") or "; ".join(problems)
     errors = {each: math.log(value / estimated[each]) for each, value in measured.items()}
-    far = tuple(each for each, error in errors.items() if abs(error) > most)
+    far = tuple(each for each, error in errors.items() if (error if died else abs(error)) > most)
     gpus = math.log(number(run.values, "gpu_count") or 1)
     speed_error = errors.get("speed", 0.0)
     miscounted = ("speed",) if gpus and abs(abs(speed_error) - gpus) <= math.log(NEAR_GPUS) else ()
@@ -174,59 +191,92 @@ def learn(estimator: Estimator, own: OwnRuns) -> OwnCorrections:
     or are too far from their estimates.
 
     Runs with the same settings count as one run with the mean of their errors, since repetitions tell little
-    about other settings. Runs that ran out of memory give no error.
+    about other settings. Runs that ran out of memory count apart, and only where the others give too little.
     """
-    groups: dict[tuple[Any, ...], list[tuple[str, float, Row]]] = {}
+    groups: Groups = {}
     problems = list(own.problems)
     for each in compare(estimator, own.runs):
-        if each.reason and each.run.values.get("out_of_memory") != "1":
+        if each.reason:
             problems.append(_skipped(each.run, each.reason))
         for quantity in each.measured if not each.problem else ():
             if quantity not in each.far:
                 log_ratio = math.log(each.ratio(quantity))
-                key = (quantity, *(each.run.values.get(name, "") for name in SETTINGS if name != "run_id"))
-                groups.setdefault(key, []).append((each.run.values["run_id"], log_ratio, each.settings))
+                settings = (each.run.values.get(name, "") for name in SETTINGS if name != "run_id")
+                group = groups.setdefault((quantity, each.died, *settings), [])
+                group.append((each.run.values["run_id"], log_ratio, each.settings))
     return OwnCorrections(rows=_weighed(estimator, _rows(estimator, groups)), problems=problems)
 
 
-def _rows(estimator: Estimator, groups: Mapping[tuple[Any, ...], list[tuple[str, float, Row]]]) -> list[Row]:
+def _rows(estimator: Estimator, groups: Groups) -> list[Row]:
     """Return a row for each of the newest groups of runs with the same quantity and settings."""
     most = int(_parameter(estimator, "most_runs"))
     rows = []
     for quantity in MEASURED:
-        newest = [runs for key, runs in groups.items() if key[0] == quantity][-most:]
-        for position, runs in enumerate(newest, 1):
+        newest = [(died, runs) for (of, died, *_), runs in groups.items() if of == quantity][-most:]
+        for position, (died, runs) in enumerate(newest, 1):
             run_ids, log_ratios, settings = zip(*runs, strict=True)
             mean = math.fsum(log_ratios) / len(log_ratios)
             place = {"quantity": quantity, "position": position, "run_ids": list(run_ids)}
-            rows.append({**place, **settings[0], "log_ratio": mean})
+            rows.append({**place, **settings[0], "log_ratio": mean, "is_least": died})
     return rows
 
 
 def _weighed(estimator: Estimator, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with their weights and precisions: the inverse of the covariance of their errors."""
+    """Return the rows that count, with their weights and precisions."""
     if not rows:
         return []
     noise = _parameter(estimator, "noise")
     likenesses = [
         row for (row,) in estimator.connection.execute(_LIKENESSES, {"rows": list(rows)}).fetchall()
     ]
-    weighed = []
+    weighed: list[Row] = []
     for quantity in sorted(MEASURED):
         of_quantity = [row for row in rows if row["quantity"] == quantity]
         covariance, likenesses = likenesses[: len(of_quantity)], likenesses[len(of_quantity) :]
-        noisy = [
-            [each + (noise if column == line else 0.0) for column, each in enumerate(values)]
-            for line, values in enumerate(covariance)
-        ]
-        errors = [row["log_ratio"] for row in of_quantity]
-        for row, precisions in zip(of_quantity, inverse(noisy), strict=True):
-            weight = math.fsum(map(operator.mul, precisions, errors))
-            weighed.append({**row, "weight": weight, "precisions": precisions})
+        weighed += _weighed_together(of_quantity, covariance, noise)
     return weighed
 
 
-def inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]]:
+def _weighed_together(rows: Sequence[Row], covariance: Matrix, noise: float) -> Iterator[Row]:
+    """Yield the rows of a quantity that count, with their weights and precisions: the inverse of the
+    covariance of their errors. The precisions of runs that died are 0: how much more they needed is not
+    known, so they narrow no band."""
+    counted = _counted(rows, covariance, noise)
+    weights = _weights(rows, covariance, counted, noise)
+    measured = [at for at in counted if not rows[at]["is_least"]]
+    zeros = [0.0] * (len(counted) - len(measured))
+    lines = [[*line, *zeros] for line in _precisions(covariance, measured, noise)]
+    lines += [[0.0] * len(counted)] * len(zeros)
+    for position, (at, weight, line) in enumerate(zip(counted, weights, lines, strict=True), 1):
+        row = {name: value for name, value in rows[at].items() if name != "is_least"}
+        yield {**row, "position": position, "weight": weight, "precisions": line}
+
+
+def _counted(rows: Sequence[Row], covariance: Matrix, noise: float) -> list[int]:
+    """Return the places of the rows that count: those that were measured, then those of runs that died to
+    which the others give too little memory, with the largest error first, so that none lowers an answer."""
+    counted = [at for at, row in enumerate(rows) if not row["is_least"]]
+    died = (at for at, row in enumerate(rows) if row["is_least"])
+    for at in sorted(died, key=lambda at: -float(rows[at]["log_ratio"])):
+        weights = _weights(rows, covariance, counted, noise)
+        known = (covariance[at][other] * weight for other, weight in zip(counted, weights, strict=True))
+        if math.fsum(known) < rows[at]["log_ratio"]:
+            counted.append(at)
+    return counted
+
+
+def _weights(rows: Sequence[Row], covariance: Matrix, places: Sequence[int], noise: float) -> list[float]:
+    errors = [rows[at]["log_ratio"] for at in places]
+    return [math.fsum(map(operator.mul, line, errors)) for line in _precisions(covariance, places, noise)]
+
+
+def _precisions(covariance: Matrix, places: Sequence[int], noise: float) -> list[list[float]]:
+    return inverse(
+        [[covariance[one][two] + (noise if one == two else 0.0) for two in places] for one in places]
+    )
+
+
+def inverse(matrix: Matrix) -> list[list[float]]:
     """Return the inverse of a symmetric, positive definite matrix, by elimination: a default install has no
     library for it."""
     size = len(matrix)

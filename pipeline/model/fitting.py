@@ -159,6 +159,11 @@ class Fitter:
         }
         return self.constants | free
 
+    def own_constants_at(self, point: Array) -> dict[str, float]:
+        """Return the constants of the fitted quantity at a point, without those of the other quantity."""
+        at = self.constants_at(point)
+        return {p.name: at[p.name] for p in self.parameters if p.quantity == self.quantity.name}
+
     def predict(self, points: Array) -> Array:
         """Return the logarithm of each run's prediction at each point (points x runs), in one query."""
         # The names are zero-padded, so that they sort in the order of the points.
@@ -214,17 +219,17 @@ class Fitter:
         return at
 
     def nested(self, at: Linearization, seen: Mask) -> Array:
-        """Return the predictions of the seen runs, each as if the fit had not seen the run's family, either.
+        """Return the residuals of the seen runs, each as if the fit had not seen the run's family, either.
 
         One Gauss-Newton step from the fit leaves a family out: the infinitesimal jackknife of Giordano et al.
-        2019, arXiv 1806.00550, with the Hessian of the runs that remain. Other runs' predictions are nan.
+        2019, arXiv 1806.00550, with the Hessian of the runs that remain. Other runs' residuals are nan.
         """
         weights = np.where(seen, source_weights(self.sources) * self.age_weights, 0.0)
         scaled = (at.predicted - self.measured) / RESIDUAL_SCALE
         slopes = (_soft_slope(scaled) * np.sqrt(weights) / RESIDUAL_SCALE)[:, None] * at.slopes
         residuals = _soft(scaled) * np.sqrt(weights)
         hessian, gradient = slopes.T @ slopes, slopes.T @ residuals
-        predicted = np.full(len(scaled), np.nan)
+        nested = np.full(len(scaled), np.nan)
         for family in sorted(set(self.families[seen])):
             group = self.families == family
             rest = seen & ~group
@@ -233,8 +238,8 @@ class Fitter:
                 share * (hessian - slopes[group].T @ slopes[group]) + np.eye(len(at.point)),
                 share * (gradient - slopes[group].T @ residuals[group]) + at.point,
             )
-            predicted[group] = at.predicted[group] - at.slopes[group] @ step
-        return predicted
+            nested[group] = self.measured[group] - (at.predicted[group] - at.slopes[group] @ step)
+        return nested
 
     def posterior_widths(self, at: Linearization) -> dict[str, float]:
         """Return each free constant's posterior width as a share of its prior width; 1 if unconstrained."""
@@ -295,34 +300,27 @@ def gemm_ratio(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
     return {"gemm_ratio_at_one_watt": float(np.exp(intercept)), "gemm_ratio_watt_exponent": float(exponent)}
 
 
-@dataclass
-class Calibrations:
-    """All calibrations of one quantity: the fitted points, keyed by name, and the held-out predictions."""
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A quantity's constants, fitted to all runs, and again without each family of sources in turn."""
 
-    fitter: Fitter
-    points: dict[str, Array]
-    in_sample: Array
-    """The logarithm of each run's prediction from the constants fitted to all runs."""
-    held_out: Array
-    """The logarithm of each run's prediction from the constants fitted without its family."""
+    constants: ConstantSets
+    """The constants of "all" and of each "without FAMILY"."""
     nested: dict[str, Array]
-    """For each family, the logarithms of the other runs' predictions without this family and without the
-    run's own family. Bands made of these have not seen the family."""
+    """For each family, the other runs' residuals without this family and without the run's own family, in the
+    order of the run_ids; nan for the family's runs. Bands made of these have not seen the family."""
     posterior_widths: dict[str, float]
     """Posterior widths of the free constants, as shares of their priors' widths."""
 
 
-def fit_quantity(fitter: Fitter) -> Calibrations:
+def fit_quantity(fitter: Fitter) -> Fit:
     """Fit the constants to all runs, and again without each family of sources in turn."""
     everything = fitter.fit(np.ones(len(fitter.run_ids), dtype=bool))
-    points = {"all": everything.point}
-    held_out = np.empty(len(fitter.run_ids))
+    constants = {"all": fitter.own_constants_at(everything.point)}
     nested: dict[str, Array] = {}
     for family in sorted(set(fitter.families)):
-        mask = fitter.families == family
-        fitted = fitter.fit(~mask, everything)
-        points[f"without {family}"] = fitted.point
-        held_out[mask] = fitted.predicted[mask]
-        nested[family] = fitter.nested(fitted, ~mask)
-    widths = fitter.posterior_widths(everything)
-    return Calibrations(fitter, points, everything.predicted, held_out, nested, widths)
+        mask = fitter.families != family
+        fitted = fitter.fit(mask, everything)
+        constants[f"without {family}"] = fitter.own_constants_at(fitted.point)
+        nested[family] = fitter.nested(fitted, mask)
+    return Fit(constants, nested, fitter.posterior_widths(everything))

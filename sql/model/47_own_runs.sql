@@ -72,7 +72,7 @@ CREATE OR REPLACE MACRO own_correction(likenesses, weights, precisions) AS
         }
     END)[1];
 COMMENT ON FUNCTION own_correction IS
-    'What own runs say about an estimate: the factor by which it is corrected, the spread of its errors that remains (1 if the runs say nothing), the number of runs behind it, and is_near if the evidence is own; null if no run is like it. This is the mean and the standard deviation of a Gaussian process for ln(measured / estimated), whose prior mean is 0: the model itself. likenesses: of the estimate to each run; weights and precisions: columns of own_corrections.';
+    'What own runs say about an estimate: the factor by which it is corrected, the spread of its errors that remains (1 if the runs say nothing), the number of runs behind it, and is_near if the evidence is own; null if no run is like it. This is the mean and the standard deviation of a Gaussian process for ln(measured / estimated), whose prior mean is 0: the model itself. Runs that ran out of memory can raise the factor, but leave the spread as it is. likenesses: of the estimate to each run; weights and precisions: columns of own_corrections.';
 
 CREATE OR REPLACE MACRO with_own_runs(terms, with_own := TRUE) AS TABLE
 SELECT

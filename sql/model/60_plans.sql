@@ -320,8 +320,10 @@ SELECT
     END AS verdict,
     CASE WHEN c.unsupported IS NULL THEN c.fit_probability ELSE 0e0 END AS fit_probability,
     five_digits(c.tokens_per_second_per_gpu * c.gpu_count) AS tokens_per_second,
-    tokens_per_second * narrowed(c.low_ratio, c.own_speed) AS tokens_per_second_low,
-    tokens_per_second * narrowed(c.high_ratio, c.own_speed) AS tokens_per_second_high,
+    narrowed(c.low_ratio, c.own_speed) AS speed_low_ratio,
+    narrowed(c.high_ratio, c.own_speed) AS speed_high_ratio,
+    tokens_per_second * speed_low_ratio AS tokens_per_second_low,
+    tokens_per_second * speed_high_ratio AS tokens_per_second_high,
     tokens_per_second / c.gpu_count AS tokens_per_second_per_gpu,
     bottleneck_of(
         c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds,
@@ -359,9 +361,7 @@ SELECT
     gib(CASE WHEN c.is_full THEN c.params_total * bytes_16bit() ELSE c.adapter_params * c.adapter_bytes END)
         AS result_gib,
     gib(c.params_total * bytes_16bit()) AS model_download_gib,
-    c.needed_gib, c.memory_low_ratio, c.memory_high_ratio,
-    narrowed(c.low_ratio, c.own_speed) AS speed_low_ratio,
-    narrowed(c.high_ratio, c.own_speed) AS speed_high_ratio
+    c.needed_gib, c.memory_low_ratio, c.memory_high_ratio
 FROM with_band('_judged', 'speed') AS c
 CROSS JOIN ignored_columns(jobs, plan_columns()) AS i;
 COMMENT ON MACRO TABLE plans_in_full IS

@@ -193,7 +193,8 @@ def test_bands_narrow_where_runs_are_near_and_stay_where_they_are_not(corrected:
 
 def test_repetitions_count_once_and_failures_and_absurd_values_not_at_all(corrected: Estimator) -> None:
     rows = [
-        measured(corrected, 1.1, 0.8), measured(corrected, 1.3, 0.8), {"out_of_memory": "1"},
+        measured(corrected, 1.1, 0.8), measured(corrected, 1.3, 0.8),
+        {"out_of_memory": "1", "micro_batch": "99"},
         measured(corrected, 1.5, 0.5, not_ready="power limited to 300 of 450 W", seq_len="1024"),
         measured(corrected, 3.01, 1 / 3.01, seq_len="512"),
         measured(corrected, 2.99, 1 / 2.99, seq_len="256"),
@@ -216,6 +217,38 @@ def test_repetitions_count_once_and_failures_and_absurd_values_not_at_all(correc
         skipped.format(9, "gpu 'abacus' is not one card of the catalogue"),
         skipped.format(10, "it measured nothing"),
     ]
+
+
+def test_a_run_that_died_needed_at_least_the_usable_memory_of_its_card(corrected: Estimator) -> None:
+    """At the limit, what the model takes to be needed; above it; and beside other runs that say more."""
+    lower = measured(corrected, 0.8, 1.0)
+    corrected.estimate([RUN], list(RUN))
+    ((needed,),) = corrected.connection.execute(
+        "SELECT needed_gib FROM memory_of('estimate_rows')"
+    ).fetchall()
+
+    def learned(times: float, *rows: dict[str, str]) -> tuple[float, float]:
+        """Return the factor of the memory, and the ratio of the ends of its band, if this multiple of what is
+        needed is usable."""
+        corrected.connection.execute("UPDATE main.gpus SET usable_memory_gib = ?", [times * needed])
+        found = learn(corrected, OwnRuns([line(number, **row) for number, row in enumerate(rows, 2)]))
+        assert found.problems == []
+        corrected.correct(found)
+        ((factor, _),) = factors(corrected, {})
+        (row,) = corrected.estimate([RUN], list(RUN))
+        corrected.correct(OwnCorrections())
+        return factor, pytest.approx(float(row["memory_gib_high"]) / float(row["memory_gib_low"]), rel=1e-4)
+
+    died, longer = {"out_of_memory": "1"}, {"out_of_memory": "1", "seq_len": "3072"}
+    _, band = learned(1.0)
+    assert learned(0.999, died) == learned(1.0, died) == (1.0, band)
+    raised, _ = found = learned(1.2, died)
+    assert found == (pytest.approx(1.2 ** (1 / 1.2), rel=1e-3), band)
+    assert learned(1.2, longer, died, died) == found, "the longer run needs less than it already gets"
+    assert 1 < learned(1.2, longer)[0] < raised
+    lowered, narrow = learned(0.95, lower)
+    assert lowered < learned(0.95, lower, died)[0] < 0.95
+    assert learned(0.95, lower, died)[1] == narrow
 
 
 def test_only_the_newest_settings_count(corrected: Estimator) -> None:

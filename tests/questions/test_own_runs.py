@@ -89,6 +89,21 @@ def test_a_run_corrects_every_face_at_once_until_it_is_removed(home: Home) -> No
     assert home.published.stat() == file
 
 
+def test_a_run_that_ran_out_of_memory_raises_what_jobs_like_it_need(home: Home) -> None:
+    before = fitted(home)
+    small = ("--seq-len", "512", "--micro-batch", "1", "--checkpointing", "full", "--out-of-memory")
+    added = gpufare(*RUN[: RUN.index("--seq-len")], *small, home=home)
+    assert "GiB by the estimate: the estimate is raised. Check that nothing else used" in added.stdout
+    assert "cheapest, explain, fit" in added.stdout
+    after = fitted(home)
+    assert after["least_needed_gib"] > 1.5 * before["least_needed_gib"]
+    assert after["fit_probability"] < before["fit_probability"]
+    (run,) = json.loads(gpufare("run", "list", "--format", "json", home=home).stdout)
+    assert (run["memory_gib_measured"], run["corrects"]) == (after["usable_memory_gib"], "where too low")
+    assert gpufare("run", "remove", "own-1", home=home).returncode == 0
+    assert fitted(home) == before
+
+
 def test_other_cards_methods_and_sizes_keep_the_models_answers(home: Home) -> None:
     def others() -> list[Any]:
         with python.open(home.root) as prices:
@@ -116,7 +131,11 @@ def test_other_cards_methods_and_sizes_keep_the_models_answers(home: Home) -> No
             "it may be the value of one card, given as the total of all 8; it corrects nothing",
         ),
         (("--peak-gib", "900"), "CAREFUL: that is far off, and corrects nothing. Check that --peak-gib"),
-        (("--out-of-memory",), "Such a run is listed, but corrects nothing"),
+        (("--out-of-memory",), "GiB by the estimate, as expected"),
+        (
+            ("--out-of-memory", "--gpu", "h200-sxm-141gb"),
+            "that is far off, and corrects nothing. Check that nothing else used the card",
+        ),
     ],
 )
 def test_a_doubtful_run_is_added_with_what_to_check(words: tuple[str, ...], said: str, home: Home) -> None:
