@@ -163,7 +163,7 @@ _memory_states AS (
         CASE
             WHEN has_recipe_optimizer AND traced_state IS NOT NULL THEN traced_step_copy
             WHEN is_optimizer_in_backward THEN 0e0
-            ELSE trainable_params * step_copy_bytes / weight_shards
+            ELSE trainable_params * step_copy_bytes / optimizer_shards
         END
             AS step_copy_bytes_per_gpu,
         -- Autocast makes 16-bit copies of wider weights. It caches those of trained weights until the end of
