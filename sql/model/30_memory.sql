@@ -8,13 +8,17 @@ WITH _memory_settings AS (
 SELECT
     s.*,
     CASE
-        WHEN is_full THEN (params_total + untied_params) * full_weight_bytes
+        WHEN is_full THEN (params_total + untied_params) * trained_weight_bytes
         WHEN is_quantized THEN params_linear * linear_width + (params_unquantized + untied_params)
             * CASE WHEN kbit_upcast = 1 THEN bytes_fp32() ELSE weight_bytes END
         ELSE (params_total + untied_params) * weight_bytes
     END AS weight_total_bytes,
     CASE WHEN is_full THEN params_total + untied_params ELSE adapter_params END AS trainable_params,
-    CASE WHEN is_full THEN full_weight_bytes ELSE adapter_bytes END AS gradient_bytes,
+    CASE
+        WHEN has_gradient_buffer THEN bytes_fp32()
+        WHEN is_full THEN trained_weight_bytes
+        ELSE adapter_bytes
+    END AS gradient_bytes,
     -- The two moments of Adam; mixed precision under ZeRO also keeps an fp32 copy of the weights.
     CASE
         -- The Trainer of transformers keeps the moments of embeddings in fp32 (Trainer.create_optimizer).
@@ -23,7 +27,7 @@ SELECT
                 THEN (2e0 * bytes_fp32() - bytes_8bit_moments()) * vocab * hidden / params_total
             ELSE 0e0
         END
-        WHEN training_precision = 'deepspeed_bf16' THEN 3e0 * bytes_fp32()
+        WHEN has_masters THEN 3e0 * bytes_fp32()
         WHEN is_full THEN 2e0 * full_weight_bytes
         ELSE 2e0 * adapter_bytes
     -- The pages of a paged optimizer do not count as torch's memory, but may all be on the process's GPU.
@@ -33,11 +37,11 @@ SELECT
     CASE
         WHEN optimizer = 'adamw' AND has_foreach THEN k.foreach_copy * CASE
             WHEN NOT is_full THEN adapter_bytes
-            WHEN training_precision = 'deepspeed_bf16' THEN bytes_fp32()
+            WHEN has_masters THEN bytes_fp32()
             ELSE full_weight_bytes
         END
         ELSE 0e0
-    END + CASE WHEN is_full AND training_precision = 'deepspeed_bf16' THEN bytes_fp32() ELSE 0e0 END
+    END + CASE WHEN has_masters AND NOT has_gradient_buffer THEN bytes_fp32() ELSE 0e0 END
         AS step_copy_bytes,
     layers * hidden * CASE WHEN fp32_residual = 1 THEN bytes_fp32() ELSE bytes_16bit() END
         AS checkpoint_bytes_per_token,
@@ -185,8 +189,9 @@ _memory_states AS (
                 THEN trainable_params * gradient_bytes / model_shards
             ELSE 0e0
         END AS bucket_bytes,
-        -- Gradients live through the forward pass only if they are accumulated over micro-steps.
-        CASE WHEN grad_accum > 1 THEN 1e0 ELSE 0e0 END AS accumulates,
+        -- Gradients live through the forward pass only if they are accumulated over micro-steps, or have a
+        -- buffer of their own.
+        CASE WHEN grad_accum > 1 OR has_gradient_buffer THEN 1e0 ELSE 0e0 END AS accumulates,
         coalesce(traced_stored, CASE
             WHEN checkpointing = 'none' THEN stored_bytes_per_token + stored_score_bytes_per_token
             WHEN checkpointing = 'sac'
