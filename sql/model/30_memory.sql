@@ -60,6 +60,16 @@ SELECT
         END
         + layers * has_dropout * dropout_bytes_per_token
         AS stored_bytes_per_token,
+    -- Selective checkpointing: engines recompute the MLP or the experts. PyTorch's policy, as torchtitan has it
+    -- (distributed/activation_checkpoint.py), saves the output of attention and of every second linear layer
+    -- (query, value, gate and down projection), but recomputes grouped products of experts.
+    layers * CASE
+        WHEN kernels IN ('engine', 'mosaic') THEN k.stored_engine * attention_bytes_per_token
+        WHEN experts > 1 THEN bytes_16bit() * (2e0 * query_width + key_value_width)
+        -- NVFP4, in five of six layers, is not on the list of that policy.
+        ELSE bytes_16bit() * (query_width + CASE WHEN fp8 = 2 THEN 1e0 / 6 ELSE 1e0 END
+            * (query_width + key_value_width + hidden + active_intermediate))
+    END AS selective_bytes_per_token,
     layers * heads * seq_len * CASE WHEN flash_attention = 0 THEN k.stored_eager_scores ELSE 0e0 END
         AS stored_score_bytes_per_token,
     layer_bytes_per_token
@@ -194,8 +204,7 @@ _memory_states AS (
         CASE WHEN grad_accum > 1 OR has_gradient_buffer THEN 1e0 ELSE 0e0 END AS accumulates,
         coalesce(traced_stored, CASE
             WHEN checkpointing = 'none' THEN stored_bytes_per_token + stored_score_bytes_per_token
-            WHEN checkpointing = 'sac'
-                THEN checkpoint_bytes_per_token + k.stored_selective * stored_bytes_per_token
+            WHEN checkpointing = 'sac' THEN checkpoint_bytes_per_token + selective_bytes_per_token
             WHEN offload LIKE '%act%'
                 THEN checkpoint_bytes_per_token * least(1e0, k.offloading_layers / layers)
             ELSE checkpoint_bytes_per_token
