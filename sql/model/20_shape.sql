@@ -224,7 +224,17 @@ SELECT
     attention_bytes_per_token + bytes_16bit() * (
         CASE WHEN experts > 1 THEN 2e0 * experts_active * hidden ELSE 0e0 END
         + mlp_tensors * active_intermediate
-    ) AS layer_bytes_per_token
+    ) AS layer_bytes_per_token,
+    -- The inputs of linear layers that no trained weight or adapter needs in the backward pass; with dropout,
+    -- an adapter needs the input after dropout instead, which dropout_bytes_per_token counts.
+    bytes_16bit() * CASE
+        WHEN is_full THEN 0e0
+        WHEN has_dropout = 1 THEN 2e0 * hidden + query_width + active_intermediate
+        ELSE hidden * (1 - list_has_any(linear_targets, ['q_proj', 'k_proj', 'v_proj', 'qkv_fused'])::INTEGER)
+        + query_width * (1 - list_contains(linear_targets, 'o_proj')::INTEGER)
+        + hidden * (1 - list_has_any(linear_targets, ['gate_proj', 'up_proj'])::INTEGER)
+        + active_intermediate * (1 - list_contains(linear_targets, 'down_proj')::INTEGER)
+    END AS frozen_input_bytes_per_token
 FROM _settings_shape;
 COMMENT ON MACRO TABLE settings_of IS
     'The settings of runs (columns of catalog/measured_runs.csv; missing columns get their defaults), joined to the model, GPU and stack of each run, as numbers.';

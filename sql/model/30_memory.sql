@@ -45,19 +45,20 @@ SELECT
         AS step_copy_bytes,
     layers * hidden * CASE WHEN fp32_residual = 1 THEN bytes_fp32() ELSE bytes_16bit() END
         AS checkpoint_bytes_per_token,
-    layers * layer_bytes_per_token
+    layers * (
+        layer_bytes_per_token
+        -- Until version 0.43.2, bitsandbytes kept the input of each quantized layer.
+        - CASE
+            WHEN is_quantized AND software_date < DATE '2024-07-01' THEN 0e0
+            ELSE frozen_input_bytes_per_token
+        END
+    )
         * CASE
             WHEN kernels = 'compiled' THEN k.stored_compiled
             WHEN kernels IN ('engine', 'mosaic') THEN k.stored_engine
             ELSE 1e0
         END
-        * CASE
-            WHEN is_full THEN k.stored_full
-            -- Until version 0.43.2, bitsandbytes kept the input of each quantized layer. Traces of QLoRA with
-            -- later versions store no more than those of LoRA.
-            WHEN is_quantized AND software_date < DATE '2024-07-01' THEN k.stored_quantized
-            ELSE k.stored_adapter
-        END
+        * k.stored_eager * CASE WHEN training_precision = 'fp32' THEN bytes_fp32() / bytes_16bit() ELSE 1e0 END
         + layers * has_dropout * dropout_bytes_per_token
         AS stored_bytes_per_token,
     -- Selective checkpointing: engines recompute the MLP or the experts. PyTorch's policy, as torchtitan has it
