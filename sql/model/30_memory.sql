@@ -33,13 +33,20 @@ SELECT
     -- The pages of a paged optimizer do not count as torch's memory, but may all be on the process's GPU.
     END * CASE WHEN is_paged_optimizer AND memory_metric <> 'smi' THEN 0e0 ELSE 1e0 END AS optimizer_bytes,
     -- foreach AdamW, long the Trainer's default, keeps one more copy of the updated weights (torchtune,
-    -- torchtitan and Megatron fuse the step); mixed precision under ZeRO keeps an fp32 copy of the gradients.
+    -- torchtitan and Megatron fuse the step). PyTorch 2.0, the first to use it, kept two, and earlier versions
+    -- step one tensor after the other (torch/optim/adamw.py).
+    -- Mixed precision under ZeRO keeps an fp32 copy of the gradients.
     CASE
-        WHEN optimizer = 'adamw' AND has_foreach THEN k.foreach_copy * CASE
-            WHEN NOT is_full THEN adapter_bytes
-            WHEN has_masters THEN bytes_fp32()
-            ELSE full_weight_bytes
-        END
+        WHEN optimizer = 'adamw' AND has_foreach
+            THEN k.foreach_copy * CASE
+                WHEN software_date < DATE '2023-04-01' THEN 0e0
+                WHEN software_date < DATE '2023-10-01' THEN 2e0
+                ELSE 1e0
+            END * CASE
+                WHEN NOT is_full THEN adapter_bytes
+                WHEN has_masters THEN bytes_fp32()
+                ELSE full_weight_bytes
+            END
         ELSE 0e0
     END + CASE WHEN has_masters AND NOT has_gradient_buffer THEN bytes_fp32() ELSE 0e0 END
         AS step_copy_bytes,
