@@ -171,6 +171,7 @@ SELECT
     optimizer LIKE '%8bit%' AS is_8bit_optimizer,
     optimizer LIKE '%inbwd%' AS is_optimizer_in_backward,
     optimizer LIKE 'paged%' AS is_paged_optimizer,
+    optimizer = 'adamw_foreach' OR optimizer = 'adamw' AND has_foreach AS steps_foreach,
     params_total - params_linear::DOUBLE AS params_unquantized,
     params_active - (params_total - params_linear)::DOUBLE AS linear_active,
     CASE WHEN is_full THEN 0e0 ELSE

@@ -37,7 +37,7 @@ SELECT
     -- step one tensor after the other (torch/optim/adamw.py).
     -- Mixed precision under ZeRO keeps an fp32 copy of the gradients.
     CASE
-        WHEN optimizer = 'adamw' AND has_foreach
+        WHEN steps_foreach
             THEN k.foreach_copy * CASE
                 WHEN software_date < DATE '2023-04-01' THEN 0e0
                 WHEN software_date < DATE '2023-10-01' THEN 2e0
