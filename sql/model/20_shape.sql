@@ -221,7 +221,11 @@ SELECT
     -- key-value width for attention, and 4 x intermediate for the MLP (2 x if it is not gated). Korthikanti
     -- et al. 2022, arXiv 2205.05198. A mixture also holds a copy of the hidden states going into and coming
     -- out of each chosen expert.
-    bytes_16bit() * (8e0 * hidden + 3e0 * query_width + 3e0 * key_value_width) AS attention_bytes_per_token,
+    bytes_16bit() * (
+        8e0 * hidden + 3e0 * query_width + 3e0 * key_value_width
+        -- LitGPT repeats keys and values for each query head (CausalSelfAttention in litgpt/model.py).
+        + CASE WHEN stack = 'litgpt' THEN 2e0 * (query_width - key_value_width) ELSE 0e0 END
+    ) AS attention_bytes_per_token,
     attention_bytes_per_token + bytes_16bit() * (
         CASE WHEN experts > 1 THEN 2e0 * experts_active * hidden ELSE 0e0 END
         + mlp_tensors * active_intermediate
