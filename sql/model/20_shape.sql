@@ -195,7 +195,15 @@ SELECT
         ELSE bytes_16bit()
     END AS linear_width,
     -- Adapters with dropout keep each input, in the format of the products, and a mask of 1 byte per element.
-    CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END * adapted_in AS dropout_bytes_per_token,
+    -- In LitGPT, query, key and value have one adapter (LoRAQKVLinear in litgpt/lora.py).
+    CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END * (
+        adapted_in - CASE
+            WHEN stack = 'litgpt' THEN hidden * greatest(0, len(
+                list_intersect(linear_targets, ['q_proj', 'k_proj', 'v_proj'])
+            ) - 1)
+            ELSE 0e0
+        END
+    ) AS dropout_bytes_per_token,
     coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,
     CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END
         AS full_weight_bytes,
