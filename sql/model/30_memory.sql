@@ -78,8 +78,13 @@ SELECT
         ELSE bytes_16bit() * (query_width + CASE WHEN fp8 = 2 THEN 1e0 / 6 ELSE 1e0 END
             * (query_width + key_value_width + hidden + active_intermediate))
     END AS selective_bytes_per_token,
-    layers * heads * seq_len * CASE WHEN flash_attention = 0 THEN k.stored_eager_scores ELSE 0e0 END
-        AS stored_score_bytes_per_token,
+    -- Megatron's fused softmax keeps the softmax, the dropout mask and the result, of 2, 1 and 2 bytes per score
+    -- (Korthikanti et al. 2022); the backward pass adds a gradient in 16 bits.
+    layers * heads * seq_len * CASE
+        WHEN flash_attention <> 0 THEN 0e0
+        WHEN kernels = 'engine' THEN 2e0 * bytes_16bit() + 1e0
+        ELSE k.stored_eager_scores
+    END AS stored_score_bytes_per_token,
     layer_bytes_per_token
         * CASE
             -- Everything that the backward pass of a layer needs is already stored.
@@ -90,7 +95,11 @@ SELECT
         END
         -- The 8 x hidden for norms and residuals in layer_bytes_per_token.
         + CASE WHEN fp32_residual = 1 THEN k.working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
-        + heads * seq_len * CASE WHEN flash_attention = 0 THEN k.working_eager_scores ELSE 0e0 END
+        + heads * seq_len * CASE
+            WHEN flash_attention <> 0 THEN 0e0
+            WHEN kernels = 'engine' THEN bytes_16bit() * 3e0 + 1e0
+            ELSE k.working_eager_scores
+        END
         + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN k.working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
