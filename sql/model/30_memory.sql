@@ -238,6 +238,9 @@ _memory_states AS (
             ELSE 0e0
         END AS working_bytes,
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
+        -- Sequence parallelism gathers the input of a layer or of the head, and holds its gradient, for the
+        -- whole sequence: Korthikanti et al. 2022, arXiv 2205.05198.
+        2e0 * bytes_16bit() * hidden * micro_step_tokens * (1 - 1 / tensor_parallel) AS gathered_input_bytes,
         CASE WHEN gathers_weights THEN root_unit_bytes / model_parallel ELSE 0e0 END AS root_bytes,
         -- Under pipeline parallelism, torchtitan keeps the weights of its stage gathered from micro-batch to
         -- micro-batch (reshard_after_forward), and their gradients unsharded, in fp32.
@@ -279,19 +282,19 @@ _memory_phases AS (
             greatest(traced_forward, traced_loss) + traced_kept_bytes,
             -- The last stage of a pipeline has one micro-batch in flight, the first stage as many as there
             -- are stages: Narayanan et al. 2021, arXiv 2104.04473.
-            resident_bytes + stored_bytes / pipeline_parallel + logits_bytes + root_bytes
+            resident_bytes + stored_bytes / pipeline_parallel + logits_bytes + gathered_input_bytes + root_bytes
             + kept_gradient_bytes
             + CASE WHEN is_full OR checkpointing = 'none' THEN cast_weight_bytes ELSE 0e0 END
         ) AS loss_phase_bytes,
         coalesce(
             greatest(traced_loss_backward, traced_last_layer) + traced_kept_bytes,
-            resident_bytes + stored_bytes + working_bytes + units_bytes + root_bytes + kept_gradient_bytes
+            resident_bytes + stored_bytes + working_bytes + gathered_input_bytes + units_bytes + root_bytes + kept_gradient_bytes
             + first_gradient_bytes
             + cast_weight_bytes / CASE WHEN checkpointing = 'none' THEN 1e0 ELSE layers END
         ) AS backward_start_bytes,
         coalesce(
             traced_first_layer + optimizer_bytes_per_gpu + bucket_bytes,
-            resident_bytes + stored_bytes / layers + working_bytes + units_bytes + root_bytes
+            resident_bytes + stored_bytes / layers + working_bytes + gathered_input_bytes + units_bytes + root_bytes
             + last_gradient_bytes + on_gpu * largest_stage * gradient_bytes_per_gpu
         ) AS backward_end_bytes,
         resident_bytes + on_gpu * largest_stage * (gradient_bytes_per_gpu + step_copy_bytes_per_gpu)
