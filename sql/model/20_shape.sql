@@ -152,7 +152,10 @@ SELECT
     *,
     CASE loss_kernel
         -- Megatron works in place on a copy in fp32 of 16-bit logits (tensor_parallel/cross_entropy.py).
-        WHEN 'fused' THEN CASE WHEN kernels = 'engine' THEN bytes_16bit() + bytes_fp32() ELSE k.logits_fused END
+        WHEN 'fused' THEN CASE
+            WHEN kernels = 'engine' THEN bytes_16bit() + bytes_fp32()
+            ELSE k.logits_fused
+        END
         WHEN 'chunked' THEN k.logits_chunked
         WHEN 'liger' THEN k.logits_liger
         WHEN 'litgpt' THEN k.logits_litgpt

@@ -33,9 +33,9 @@ SELECT
     -- The pages of a paged optimizer do not count as torch's memory, but may all be on the process's GPU.
     END * CASE WHEN is_paged_optimizer AND memory_metric <> 'smi' THEN 0e0 ELSE 1e0 END AS optimizer_bytes,
     -- foreach AdamW, long the Trainer's default, keeps one more copy of the updated weights (torchtune,
-    -- torchtitan and Megatron fuse the step). PyTorch 2.0, the first to use it, kept two, and earlier versions
-    -- step one tensor after the other (torch/optim/adamw.py).
-    -- Mixed precision under ZeRO keeps an fp32 copy of the gradients.
+    -- torchtitan and Megatron fuse the step). PyTorch 2.0, the first to use it, kept two, and earlier
+    -- versions step one tensor after the other (torch/optim/adamw.py). Mixed precision under ZeRO keeps an
+    -- fp32 copy of the gradients.
     CASE
         WHEN steps_foreach
             THEN k.foreach_copy * CASE
@@ -65,11 +65,12 @@ SELECT
             WHEN kernels IN ('engine', 'mosaic') THEN k.stored_engine
             ELSE 1e0
         END
-        * k.stored_eager * CASE WHEN training_precision = 'fp32' THEN bytes_fp32() / bytes_16bit() ELSE 1e0 END
+        * k.stored_eager
+        * CASE WHEN training_precision = 'fp32' THEN bytes_fp32() / bytes_16bit() ELSE 1e0 END
         + layers * has_dropout * dropout_bytes_per_token
         AS stored_bytes_per_token,
-    -- Selective checkpointing: engines recompute the MLP or the experts. PyTorch's policy, as torchtitan has it
-    -- (distributed/activation_checkpoint.py), saves the output of attention and of every second linear layer
+    -- Selective checkpointing: engines recompute the MLP or the experts. torchtitan's policy for PyTorch
+    -- (distributed/activation_checkpoint.py) saves the output of attention and of every second linear layer
     -- (query, value, gate and down projection), but recomputes grouped products of experts.
     layers * CASE
         WHEN kernels IN ('engine', 'mosaic') THEN k.stored_engine * attention_bytes_per_token
@@ -78,8 +79,8 @@ SELECT
         ELSE bytes_16bit() * (query_width + CASE WHEN fp8 = 2 THEN 1e0 / 6 ELSE 1e0 END
             * (query_width + key_value_width + hidden + active_intermediate))
     END AS selective_bytes_per_token,
-    -- Megatron's fused softmax keeps the softmax, the dropout mask and the result, of 2, 1 and 2 bytes per score
-    -- (Korthikanti et al. 2022); the backward pass adds a gradient in 16 bits.
+    -- Megatron's fused softmax keeps the softmax, the dropout mask and the result, of 2, 1 and 2 bytes per
+    -- score (Korthikanti et al. 2022); the backward pass adds a gradient in 16 bits.
     layers * heads * seq_len * CASE
         WHEN flash_attention <> 0 THEN 0e0
         WHEN kernels = 'engine' THEN 2e0 * bytes_16bit() + 1e0
@@ -282,20 +283,20 @@ _memory_phases AS (
             greatest(traced_forward, traced_loss) + traced_kept_bytes,
             -- The last stage of a pipeline has one micro-batch in flight, the first stage as many as there
             -- are stages: Narayanan et al. 2021, arXiv 2104.04473.
-            resident_bytes + stored_bytes / pipeline_parallel + logits_bytes + gathered_input_bytes + root_bytes
-            + kept_gradient_bytes
+            resident_bytes + stored_bytes / pipeline_parallel + logits_bytes + gathered_input_bytes
+            + root_bytes + kept_gradient_bytes
             + CASE WHEN is_full OR checkpointing = 'none' THEN cast_weight_bytes ELSE 0e0 END
         ) AS loss_phase_bytes,
         coalesce(
             greatest(traced_loss_backward, traced_last_layer) + traced_kept_bytes,
-            resident_bytes + stored_bytes + working_bytes + gathered_input_bytes + units_bytes + root_bytes + kept_gradient_bytes
-            + first_gradient_bytes
+            resident_bytes + stored_bytes + working_bytes + gathered_input_bytes + units_bytes + root_bytes
+            + kept_gradient_bytes + first_gradient_bytes
             + cast_weight_bytes / CASE WHEN checkpointing = 'none' THEN 1e0 ELSE layers END
         ) AS backward_start_bytes,
         coalesce(
             traced_first_layer + optimizer_bytes_per_gpu + bucket_bytes,
-            resident_bytes + stored_bytes / layers + working_bytes + gathered_input_bytes + units_bytes + root_bytes
-            + last_gradient_bytes + on_gpu * largest_stage * gradient_bytes_per_gpu
+            resident_bytes + stored_bytes / layers + working_bytes + gathered_input_bytes + units_bytes
+            + root_bytes + last_gradient_bytes + on_gpu * largest_stage * gradient_bytes_per_gpu
         ) AS backward_end_bytes,
         resident_bytes + on_gpu * largest_stage * (gradient_bytes_per_gpu + step_copy_bytes_per_gpu)
             + coalesce(traced_state.workspace, 0e0) AS optimizer_phase_bytes
