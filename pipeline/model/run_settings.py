@@ -12,7 +12,8 @@ Row = Mapping[str, str]
 Settings = dict[str, str | float | None]
 
 OPTIMIZERS = {
-    **{each: each for each in ("adamw", "adamw_fused", "adamw8bit", "adamw_inbwd", "adamw8bit_inbwd")},
+    **{each: each for each in ("adamw", "adamw_foreach", "adamw_fused", "adamw8bit")},
+    **{each: each for each in ("adamw_inbwd", "adamw8bit_inbwd")},
     **{each: each for each in ("paged8bit", "paged32", "paged8bit_inbwd", "paged32_inbwd")},
     "adamw_torch": "adamw", "adamw_torch_fused": "adamw_fused", "adamw_8bit": "adamw8bit",
     "adamw_bnb_8bit": "adamw8bit", "paged_adamw_8bit": "paged8bit", "paged_adamw_32bit": "paged32",

@@ -151,7 +151,11 @@ _settings_shape AS (
 SELECT
     *,
     CASE loss_kernel
-        WHEN 'fused' THEN k.logits_fused
+        -- Megatron works in place on a copy in fp32 of 16-bit logits (tensor_parallel/cross_entropy.py).
+        WHEN 'fused' THEN CASE
+            WHEN kernels = 'engine' THEN bytes_16bit() + bytes_fp32()
+            ELSE k.logits_fused
+        END
         WHEN 'chunked' THEN k.logits_chunked
         WHEN 'liger' THEN k.logits_liger
         WHEN 'litgpt' THEN k.logits_litgpt
@@ -171,6 +175,7 @@ SELECT
     optimizer LIKE '%8bit%' AS is_8bit_optimizer,
     optimizer LIKE '%inbwd%' AS is_optimizer_in_backward,
     optimizer LIKE 'paged%' AS is_paged_optimizer,
+    optimizer = 'adamw_foreach' OR optimizer = 'adamw' AND has_foreach AS steps_foreach,
     params_total - params_linear::DOUBLE AS params_unquantized,
     params_active - (params_total - params_linear)::DOUBLE AS linear_active,
     CASE WHEN is_full THEN 0e0 ELSE
@@ -194,10 +199,26 @@ SELECT
         ELSE bytes_16bit()
     END AS linear_width,
     -- Adapters with dropout keep each input, in the format of the products, and a mask of 1 byte per element.
-    CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END * adapted_in AS dropout_bytes_per_token,
+    -- In LitGPT, query, key and value have one adapter (LoRAQKVLinear in litgpt/lora.py).
+    CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END * (
+        adapted_in - CASE
+            WHEN stack = 'litgpt' THEN hidden * greatest(0, len(
+                list_intersect(linear_targets, ['q_proj', 'k_proj', 'v_proj'])
+            ) - 1)
+            ELSE 0e0
+        END
+    ) AS dropout_bytes_per_token,
     coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,
     CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END
         AS full_weight_bytes,
+    -- Megatron keeps fp32 copies of 16-bit weights in its optimizer, and by default also sums gradients in a
+    -- buffer of fp32 (accumulate_allreduce_grads_in_fp32 in megatron/training/arguments.py); fp16 leaves them
+    -- in 16 bits, and so do NVIDIA's performance recipes, which are entered as deepspeed_bf16.
+    is_full AND (
+        training_precision = 'deepspeed_bf16' OR kernels = 'engine' AND training_precision = 'amp'
+    ) AS has_masters,
+    is_full AND kernels = 'engine' AND training_precision = 'amp' AS has_gradient_buffer,
+    CASE WHEN has_masters THEN bytes_16bit() ELSE full_weight_bytes END AS trained_weight_bytes,
     -- The residual stream is fp32 in fp32 runs, under autocast with unsharded fp32 weights, and when k-bit
     -- training upcasts the norms; FSDP's own mixed precision keeps the stream in 16 bits.
     CASE
@@ -213,9 +234,24 @@ SELECT
     -- et al. 2022, arXiv 2205.05198. A mixture also holds a copy of the hidden states going into and coming
     -- out of each chosen expert.
     bytes_16bit() * (
-        (8e0 + CASE WHEN experts > 1 THEN 2e0 * experts_active ELSE 0e0 END) * hidden
-        + 3e0 * query_width + 3e0 * key_value_width + mlp_tensors * active_intermediate
-    ) AS layer_bytes_per_token
+        8e0 * hidden + 3e0 * query_width + 3e0 * key_value_width
+        -- LitGPT repeats keys and values for each query head (CausalSelfAttention in litgpt/model.py).
+        + CASE WHEN stack = 'litgpt' THEN 2e0 * (query_width - key_value_width) ELSE 0e0 END
+    ) AS attention_bytes_per_token,
+    attention_bytes_per_token + bytes_16bit() * (
+        CASE WHEN experts > 1 THEN 2e0 * experts_active * hidden ELSE 0e0 END
+        + mlp_tensors * active_intermediate
+    ) AS layer_bytes_per_token,
+    -- The inputs of linear layers that no trained weight or adapter needs in the backward pass; with dropout,
+    -- an adapter needs the input after dropout instead, which dropout_bytes_per_token counts.
+    bytes_16bit() * CASE
+        WHEN is_full THEN 0e0
+        WHEN has_dropout = 1 THEN 2e0 * hidden + query_width + active_intermediate
+        ELSE hidden * (1 - list_has_any(linear_targets, ['q_proj', 'k_proj', 'v_proj', 'qkv_fused'])::INTEGER)
+        + query_width * (1 - list_contains(linear_targets, 'o_proj')::INTEGER)
+        + hidden * (1 - list_has_any(linear_targets, ['gate_proj', 'up_proj'])::INTEGER)
+        + active_intermediate * (1 - list_contains(linear_targets, 'down_proj')::INTEGER)
+    END AS frozen_input_bytes_per_token
 FROM _settings_shape;
 COMMENT ON MACRO TABLE settings_of IS
     'The settings of runs (columns of catalog/measured_runs.csv; missing columns get their defaults), joined to the model, GPU and stack of each run, as numbers.';

@@ -8,13 +8,17 @@ WITH _memory_settings AS (
 SELECT
     s.*,
     CASE
-        WHEN is_full THEN (params_total + untied_params) * full_weight_bytes
+        WHEN is_full THEN (params_total + untied_params) * trained_weight_bytes
         WHEN is_quantized THEN params_linear * linear_width + (params_unquantized + untied_params)
             * CASE WHEN kbit_upcast = 1 THEN bytes_fp32() ELSE weight_bytes END
         ELSE (params_total + untied_params) * weight_bytes
     END AS weight_total_bytes,
     CASE WHEN is_full THEN params_total + untied_params ELSE adapter_params END AS trainable_params,
-    CASE WHEN is_full THEN full_weight_bytes ELSE adapter_bytes END AS gradient_bytes,
+    CASE
+        WHEN has_gradient_buffer THEN bytes_fp32()
+        WHEN is_full THEN trained_weight_bytes
+        ELSE adapter_bytes
+    END AS gradient_bytes,
     -- The two moments of Adam; mixed precision under ZeRO also keeps an fp32 copy of the weights.
     CASE
         -- The Trainer of transformers keeps the moments of embeddings in fp32 (Trainer.create_optimizer).
@@ -23,41 +27,65 @@ SELECT
                 THEN (2e0 * bytes_fp32() - bytes_8bit_moments()) * vocab * hidden / params_total
             ELSE 0e0
         END
-        WHEN training_precision = 'deepspeed_bf16' THEN 3e0 * bytes_fp32()
+        WHEN has_masters THEN 3e0 * bytes_fp32()
         WHEN is_full THEN 2e0 * full_weight_bytes
         ELSE 2e0 * adapter_bytes
     -- The pages of a paged optimizer do not count as torch's memory, but may all be on the process's GPU.
     END * CASE WHEN is_paged_optimizer AND memory_metric <> 'smi' THEN 0e0 ELSE 1e0 END AS optimizer_bytes,
     -- foreach AdamW, long the Trainer's default, keeps one more copy of the updated weights (torchtune,
-    -- torchtitan and Megatron fuse the step); mixed precision under ZeRO keeps an fp32 copy of the gradients.
+    -- torchtitan and Megatron fuse the step). PyTorch 2.0, the first to use it, kept two, and earlier
+    -- versions step one tensor after the other (torch/optim/adamw.py). Mixed precision under ZeRO keeps an
+    -- fp32 copy of the gradients.
     CASE
-        WHEN optimizer = 'adamw' AND has_foreach THEN k.foreach_copy * CASE
-            WHEN NOT is_full THEN adapter_bytes
-            WHEN training_precision = 'deepspeed_bf16' THEN bytes_fp32()
-            ELSE full_weight_bytes
-        END
+        WHEN steps_foreach
+            THEN k.foreach_copy * CASE
+                WHEN software_date < DATE '2023-04-01' THEN 0e0
+                WHEN software_date < DATE '2023-10-01' THEN 2e0
+                ELSE 1e0
+            END * CASE
+                WHEN NOT is_full THEN adapter_bytes
+                WHEN has_masters THEN bytes_fp32()
+                ELSE full_weight_bytes
+            END
         ELSE 0e0
-    END + CASE WHEN is_full AND training_precision = 'deepspeed_bf16' THEN bytes_fp32() ELSE 0e0 END
+    END + CASE WHEN has_masters AND NOT has_gradient_buffer THEN bytes_fp32() ELSE 0e0 END
         AS step_copy_bytes,
     layers * hidden * CASE WHEN fp32_residual = 1 THEN bytes_fp32() ELSE bytes_16bit() END
         AS checkpoint_bytes_per_token,
-    layers * layer_bytes_per_token
+    layers * (
+        layer_bytes_per_token
+        -- Until version 0.43.2, bitsandbytes kept the input of each quantized layer.
+        - CASE
+            WHEN is_quantized AND software_date < DATE '2024-07-01' THEN 0e0
+            ELSE frozen_input_bytes_per_token
+        END
+    )
         * CASE
             WHEN kernels = 'compiled' THEN k.stored_compiled
             WHEN kernels IN ('engine', 'mosaic') THEN k.stored_engine
             ELSE 1e0
         END
-        * CASE
-            WHEN is_full THEN k.stored_full
-            -- Until version 0.43.2, bitsandbytes kept the input of each quantized layer. Traces of QLoRA with
-            -- later versions store no more than those of LoRA.
-            WHEN is_quantized AND software_date < DATE '2024-07-01' THEN k.stored_quantized
-            ELSE k.stored_adapter
-        END
+        * k.stored_eager
+        * CASE WHEN training_precision = 'fp32' THEN bytes_fp32() / bytes_16bit() ELSE 1e0 END
         + layers * has_dropout * dropout_bytes_per_token
         AS stored_bytes_per_token,
-    layers * heads * seq_len * CASE WHEN flash_attention = 0 THEN k.stored_eager_scores ELSE 0e0 END
-        AS stored_score_bytes_per_token,
+    -- Selective checkpointing: engines recompute the MLP or the experts. torchtitan's policy for PyTorch
+    -- (distributed/activation_checkpoint.py) saves the output of attention and of every second linear layer
+    -- (query, value, gate and down projection), but recomputes grouped products of experts.
+    layers * CASE
+        WHEN kernels IN ('engine', 'mosaic') THEN k.stored_engine * attention_bytes_per_token
+        WHEN experts > 1 THEN bytes_16bit() * (2e0 * query_width + key_value_width)
+        -- NVFP4, in five of six layers, is not on the list of that policy.
+        ELSE bytes_16bit() * (query_width + CASE WHEN fp8 = 2 THEN 1e0 / 6 ELSE 1e0 END
+            * (query_width + key_value_width + hidden + active_intermediate))
+    END AS selective_bytes_per_token,
+    -- Megatron's fused softmax keeps the softmax, the dropout mask and the result, of 2, 1 and 2 bytes per
+    -- score (Korthikanti et al. 2022); the backward pass adds a gradient in 16 bits.
+    layers * heads * seq_len * CASE
+        WHEN flash_attention <> 0 THEN 0e0
+        WHEN kernels = 'engine' THEN 2e0 * bytes_16bit() + 1e0
+        ELSE k.stored_eager_scores
+    END AS stored_score_bytes_per_token,
     layer_bytes_per_token
         * CASE
             -- Everything that the backward pass of a layer needs is already stored.
@@ -68,7 +96,11 @@ SELECT
         END
         -- The 8 x hidden for norms and residuals in layer_bytes_per_token.
         + CASE WHEN fp32_residual = 1 THEN k.working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
-        + heads * seq_len * CASE WHEN flash_attention = 0 THEN k.working_eager_scores ELSE 0e0 END
+        + heads * seq_len * CASE
+            WHEN flash_attention <> 0 THEN 0e0
+            WHEN kernels = 'engine' THEN bytes_16bit() * 3e0 + 1e0
+            ELSE k.working_eager_scores
+        END
         + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN k.working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
@@ -163,7 +195,7 @@ _memory_states AS (
         CASE
             WHEN has_recipe_optimizer AND traced_state IS NOT NULL THEN traced_step_copy
             WHEN is_optimizer_in_backward THEN 0e0
-            ELSE trainable_params * step_copy_bytes / weight_shards
+            ELSE trainable_params * step_copy_bytes / optimizer_shards
         END
             AS step_copy_bytes_per_gpu,
         -- Autocast makes 16-bit copies of wider weights. It caches those of trained weights until the end of
@@ -185,12 +217,12 @@ _memory_states AS (
                 THEN trainable_params * gradient_bytes / model_shards
             ELSE 0e0
         END AS bucket_bytes,
-        -- Gradients live through the forward pass only if they are accumulated over micro-steps.
-        CASE WHEN grad_accum > 1 THEN 1e0 ELSE 0e0 END AS accumulates,
+        -- Gradients live through the forward pass only if they are accumulated over micro-steps, or have a
+        -- buffer of their own.
+        CASE WHEN grad_accum > 1 OR has_gradient_buffer THEN 1e0 ELSE 0e0 END AS accumulates,
         coalesce(traced_stored, CASE
             WHEN checkpointing = 'none' THEN stored_bytes_per_token + stored_score_bytes_per_token
-            WHEN checkpointing = 'sac'
-                THEN checkpoint_bytes_per_token + k.stored_selective * stored_bytes_per_token
+            WHEN checkpointing = 'sac' THEN checkpoint_bytes_per_token + selective_bytes_per_token
             WHEN offload LIKE '%act%'
                 THEN checkpoint_bytes_per_token * least(1e0, k.offloading_layers / layers)
             ELSE checkpoint_bytes_per_token
@@ -207,6 +239,9 @@ _memory_states AS (
             ELSE 0e0
         END AS working_bytes,
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
+        -- Sequence parallelism gathers the input of a layer or of the head, and holds its gradient, for the
+        -- whole sequence: Korthikanti et al. 2022, arXiv 2205.05198.
+        2e0 * bytes_16bit() * hidden * micro_step_tokens * (1 - 1 / tensor_parallel) AS gathered_input_bytes,
         CASE WHEN gathers_weights THEN root_unit_bytes / model_parallel ELSE 0e0 END AS root_bytes,
         -- Under pipeline parallelism, torchtitan keeps the weights of its stage gathered from micro-batch to
         -- micro-batch (reshard_after_forward), and their gradients unsharded, in fp32.
@@ -248,20 +283,20 @@ _memory_phases AS (
             greatest(traced_forward, traced_loss) + traced_kept_bytes,
             -- The last stage of a pipeline has one micro-batch in flight, the first stage as many as there
             -- are stages: Narayanan et al. 2021, arXiv 2104.04473.
-            resident_bytes + stored_bytes / pipeline_parallel + logits_bytes + root_bytes
-            + kept_gradient_bytes
+            resident_bytes + stored_bytes / pipeline_parallel + logits_bytes + gathered_input_bytes
+            + root_bytes + kept_gradient_bytes
             + CASE WHEN is_full OR checkpointing = 'none' THEN cast_weight_bytes ELSE 0e0 END
         ) AS loss_phase_bytes,
         coalesce(
             greatest(traced_loss_backward, traced_last_layer) + traced_kept_bytes,
-            resident_bytes + stored_bytes + working_bytes + units_bytes + root_bytes + kept_gradient_bytes
-            + first_gradient_bytes
+            resident_bytes + stored_bytes + working_bytes + gathered_input_bytes + units_bytes + root_bytes
+            + kept_gradient_bytes + first_gradient_bytes
             + cast_weight_bytes / CASE WHEN checkpointing = 'none' THEN 1e0 ELSE layers END
         ) AS backward_start_bytes,
         coalesce(
             traced_first_layer + optimizer_bytes_per_gpu + bucket_bytes,
-            resident_bytes + stored_bytes / layers + working_bytes + units_bytes + root_bytes
-            + last_gradient_bytes + on_gpu * largest_stage * gradient_bytes_per_gpu
+            resident_bytes + stored_bytes / layers + working_bytes + gathered_input_bytes + units_bytes
+            + root_bytes + last_gradient_bytes + on_gpu * largest_stage * gradient_bytes_per_gpu
         ) AS backward_end_bytes,
         resident_bytes + on_gpu * largest_stage * (gradient_bytes_per_gpu + step_copy_bytes_per_gpu)
             + coalesce(traced_state.workspace, 0e0) AS optimizer_phase_bytes

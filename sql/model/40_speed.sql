@@ -231,8 +231,7 @@ SELECT
                 + CASE WHEN is_8bit_optimizer THEN 4e0 ELSE 4e0 * full_weight_bytes END
         END
         * CASE
-            WHEN optimizer = 'adamw' AND has_foreach AND training_precision <> 'deepspeed_bf16'
-                AND offload NOT LIKE '%cpu%'
+            WHEN steps_foreach AND training_precision <> 'deepspeed_bf16' AND offload NOT LIKE '%cpu%'
                 THEN foreach_passes()
             ELSE 1e0
         END
