@@ -426,7 +426,9 @@ _speed_step AS (
     SELECT
         *,
         (gpu_seconds + host_exposed_seconds + communication_seconds + offload_seconds)
-            * (1 + k.waiting_per_doubling * log2(gpu_count) + k.waiting_per_node_doubling * log2(node_count))
+            -- Without gathering, GPUs wait for each other once a step, over whose micro-steps delays average out.
+            * (1 + (k.waiting_per_doubling * log2(gpu_count) + k.waiting_per_node_doubling * log2(node_count))
+                / CASE WHEN shards_weights THEN 1e0 ELSE sqrt(grad_accum) END)
             * (1 + k.bubble_share * (pipeline_parallel - 1) / grad_accum)
             + optimizer_seconds + host_per_step_seconds AS step_seconds
     FROM _speed_exposed
