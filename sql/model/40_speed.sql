@@ -298,9 +298,14 @@ WITH _speed_compute AS (
             elementwise_seconds_per_token * micro_step_tokens * (1 - k.cache_gain * cached_share)
             + fixed_traffic_seconds
         ) / model_parallel AS traffic_seconds,
-        -- The last stage of a pipeline computes the head, for which the other stages wait.
+        -- The last stage of a pipeline computes the head, for which the other stages wait. Layers that cannot
+        -- be split evenly are split to make room for it: Llama 3.1 405B has 126, and 8 or 16 stages.
         logits_seconds_per_token * micro_step_tokens / tensor_parallel
-            * (1 / pipeline_parallel + k.head_imbalance * (1 - 1 / pipeline_parallel)) AS logits_seconds,
+            * (
+                1 / pipeline_parallel
+                + CASE WHEN layers % pipeline_parallel = 0 THEN k.head_imbalance ELSE 0e0 END
+                * (1 - 1 / pipeline_parallel)
+            ) AS logits_seconds,
         dequantization_seconds / model_parallel AS dequantize_seconds,
         -- FSDP, and stage 3 of DeepSpeed's ZeRO, gather and free each module in Python hooks.
         CASE
