@@ -12,6 +12,14 @@ CREATE OR REPLACE MACRO foreach_passes() AS 3e0;
 COMMENT ON FUNCTION foreach_passes IS
     'Traffic of an AdamW step in foreach kernels, relative to a fused kernel: one operation after the other reads 13 tensors and writes 8 (_multi_tensor_adamw in torch/optim/adam.py), where the fused kernel reads 4 and writes 3.';
 
+CREATE OR REPLACE MACRO exposed_tensor_share(kernels, is_full, software_date) AS
+    CASE
+        WHEN kernels = 'engine' AND is_full AND coalesce(software_date >= DATE '2024-01-01', TRUE) THEN 0.5e0
+        ELSE 1e0
+    END;
+COMMENT ON FUNCTION exposed_tensor_share IS
+    'Share of the time of tensor parallelism''s collectives that is exposed. Transformer Engine''s user buffers exchange one part of a tensor while the product of another part runs (tp_comm_overlap in Megatron-Bridge''s docs/performance-guide.md); half is assumed to remain, for the first and last parts and for the multiprocessors that the exchange occupies. Adapters gather the inputs once more (peft/utils.py).';
+
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
     SELECT
@@ -390,7 +398,7 @@ _speed_communication AS (
                         greatest(0e0, 1 - local_gpus / tensor_parallel) / network_bytes_per_second
                     )
             ELSE 0e0
-        END
+        END * exposed_tensor_share(kernels, is_full, software_date)
         + exchanged_bytes_per_token * micro_step_tokens / model_parallel * greatest(
             1 / link_bytes_per_second,
             -- Ranks are placed by tensor-parallel group first, and then by expert-parallel group.
