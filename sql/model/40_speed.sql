@@ -335,11 +335,13 @@ WITH _speed_compute AS (
             WHEN offload LIKE '%cpu%'
                 THEN (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second
             ELSE 0e0
-        END + CASE
+        END AS weight_offload_seconds,
+        CASE
             WHEN offload LIKE '%act%'
-                THEN 2e0 * layers * hidden * bytes_16bit() * micro_step_tokens / host_bytes_per_second
+                THEN 2e0 * layers * hidden * bytes_16bit() * micro_step_tokens / model_parallel
+                    / host_bytes_per_second
             ELSE 0e0
-        END AS offload_seconds,
+        END AS checkpoint_offload_seconds,
         network_bytes_per_second(node_network_gbps) * k.network_efficiency AS network_bytes_per_second,
         gpu_count / node_count AS gpus_per_node,
         -- In a rack, NVLink joins whole nodes; elsewhere it ends at the node, or at the pair on a bridge.
@@ -418,7 +420,14 @@ _speed_communication AS (
             ) - k.communication_overlap * attention_seconds
         ) AS context_parallel_seconds,
         matmul_seconds + attention_seconds + traffic_seconds + logits_seconds + dequantize_seconds
-            AS gpu_seconds
+            AS gpu_seconds,
+        -- Checkpoints are copied on a stream of their own while layers compute (OffloadActivations in
+        -- torchtune and TRL, fine-grained offloading in Megatron), if the link is not busy with weights.
+        weight_offload_seconds + greatest(
+            0e0,
+            checkpoint_offload_seconds
+            - CASE WHEN offload LIKE '%cpu%' THEN 0e0 ELSE k.communication_overlap END * gpu_seconds
+        ) AS offload_seconds
     FROM _speed_compute
 ),
 
