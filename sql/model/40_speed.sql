@@ -20,6 +20,18 @@ CREATE OR REPLACE MACRO synced_host_share() AS 0.25e0;
 COMMENT ON FUNCTION synced_host_share IS
     'Share of the host time that is never hidden in a mixture of experts: before it launches the products, the host waits in each layer for the numbers of tokens per expert (cuda_sync_point in Megatron-LM''s moe/token_dispatcher.py), and the GPU for the host thereafter. Assumed.';
 
+CREATE OR REPLACE MACRO captures_step(kernels, experts, fp8, architecture, software_date) AS
+    coalesce(
+        kernels = 'engine' AND experts > 1 AND fp8 >= 1 AND architecture LIKE 'Blackwell%'
+        AND coalesce(software_date >= DATE '2026-05-01', TRUE), FALSE
+    );
+COMMENT ON FUNCTION captures_step IS
+    'True if an engine captures the whole step of a mixture of experts in one CUDA graph, without host time, and fuses the products of experts with activation and quantization: Megatron''s recipes for MXFP8 on Blackwell since May 2026 (_enable_hybridep_full_iteration_mxfp8 in Megatron-Bridge''s perf_recipes/qwen/common.py; container 26.06 made them 27 to 43% faster, but no faster on H100).';
+
+CREATE OR REPLACE MACRO fused_sorting_share() AS 0.5e0;
+COMMENT ON FUNCTION fused_sorting_share IS
+    'Share of the time for sorting tokens by expert that remains if captures_step is true: dispatching tokens still copies them, but nothing else does. Assumed.';
+
 CREATE OR REPLACE MACRO exposed_tensor_share(kernels, is_full, software_date) AS
     CASE
         WHEN kernels = 'engine' AND is_full AND coalesce(software_date >= DATE '2024-01-01', TRUE) THEN 0.5e0
@@ -69,7 +81,9 @@ WITH _speed_rates AS (
         -- The cost of routing and sorting tokens in older engines, relative to the newest.
         CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END
             AS expert_overhead,
-        k.expert_half_width * expert_overhead / s.intermediate AS expert_width_share,
+        captures_step(s.kernels, s.experts, s.fp8, s.architecture, s.software_date) AS is_captured,
+        k.expert_half_width * expert_overhead / s.intermediate
+            * CASE WHEN is_captured THEN fused_sorting_share() ELSE 1e0 END AS expert_width_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in
         -- fp32 and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): memory or arithmetic limits them.
         -- The matrix product that follows finds in the cache what fits there of one matrix of the MLP.
@@ -216,6 +230,7 @@ SELECT
             * CASE WHEN quantization = 'gptq' THEN k.dequantization_gptq ELSE 1e0 END
     END * dequantized_weight_seconds AS dequantization_seconds,
     host_factor * CASE
+        WHEN is_captured THEN 0e0
         WHEN is_counted
             THEN python_operations * k.python_operation_seconds
                 + autograd_operations * k.autograd_operation_seconds
