@@ -373,6 +373,8 @@ WITH _speed_compute AS (
             ELSE least(nvlinked_gpus, gpus_per_node)
         END AS linked_gpus,
         greatest(gpus_per_node, linked_gpus) AS local_gpus,
+        -- Ranks are placed by tensor-parallel group first, and then by expert-parallel group.
+        greatest(1e0, expert_parallel * tensor_parallel / local_gpus) AS expert_nodes,
         -- Cards that cannot access each other's memory pass their data through host memory, whose bandwidth
         -- is enough for two cards; more cards of a node have to share it.
         CASE WHEN shares_host THEN least(1e0, 2e0 / gpus_per_node) ELSE 1e0 END AS host_share,
@@ -424,10 +426,11 @@ _speed_communication AS (
                     )
             ELSE 0e0
         END * exposed_tensor_share(kernels, is_full, software_date)
-        + exchanged_bytes_per_token * micro_step_tokens / model_parallel * greatest(
-            1 / link_bytes_per_second,
-            -- Ranks are placed by tensor-parallel group first, and then by expert-parallel group.
-            greatest(0e0, 1 - local_gpus / (expert_parallel * tensor_parallel))
+        -- A token crosses the network once for each node with any of its experts, and NVLink passes it on
+        -- to the GPUs there (DeepEP, HybridEP).
+        + exchanged_bytes_per_token * micro_step_tokens / model_parallel * (
+            1 / link_bytes_per_second
+            + (expert_nodes - 1) * (1 - pow(1 - 1 / expert_nodes, experts_active)) / experts_active
             * gpus_per_node / network_bytes_per_second
         ) AS tensor_parallel_seconds,
         -- Keys and values are sent while attention is computed.
