@@ -466,7 +466,7 @@ _speed_exposed AS (
         ) + tensor_parallel_seconds + context_parallel_seconds AS communication_seconds,
         -- The host keeps working while the GPU waits for other GPUs.
         greatest(
-            CASE WHEN expert_params > 0 AND stack <> 'hf' THEN synced_host_share() ELSE 0e0 END * host_seconds,
+            host_seconds * CASE WHEN expert_params > 0 AND stack <> 'hf' THEN synced_host_share() ELSE 0e0 END,
             host_seconds - k.host_overlap * gpu_seconds - communication_seconds
         ) AS host_exposed_seconds
     FROM _speed_communication
@@ -476,7 +476,8 @@ _speed_step AS (
     SELECT
         *,
         (gpu_seconds + host_exposed_seconds + communication_seconds + offload_seconds)
-            -- Without gathering, GPUs wait for each other once a step, over whose micro-steps delays average out.
+            -- GPUs that do not gather weights wait for each other once a step, and the delays of its
+            -- micro-steps average out.
             * (1 + (k.waiting_per_doubling * log2(gpu_count) + k.waiting_per_node_doubling * log2(node_count))
                 / CASE WHEN shards_weights THEN 1e0 ELSE sqrt(grad_accum) END)
             * (1 + k.bubble_share * (pipeline_parallel - 1) / grad_accum)
