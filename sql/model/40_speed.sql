@@ -466,7 +466,8 @@ _speed_exposed AS (
         ) + tensor_parallel_seconds + context_parallel_seconds AS communication_seconds,
         -- The host keeps working while the GPU waits for other GPUs.
         greatest(
-            host_seconds * CASE WHEN expert_params > 0 AND stack <> 'hf' THEN synced_host_share() ELSE 0e0 END,
+            CASE WHEN expert_params > 0 AND stack <> 'hf' THEN synced_host_share() ELSE 0e0 END
+            * host_seconds,
             host_seconds - k.host_overlap * gpu_seconds - communication_seconds
         ) AS host_exposed_seconds
     FROM _speed_communication
