@@ -20,13 +20,13 @@ CREATE OR REPLACE MACRO synced_host_share() AS 0.25e0;
 COMMENT ON FUNCTION synced_host_share IS
     'Share of the host time that is never hidden in a mixture of experts: before it launches the products, the host waits in each layer for the numbers of tokens per expert (cuda_sync_point in Megatron-LM''s moe/token_dispatcher.py), and the GPU for the host thereafter. Assumed.';
 
-CREATE OR REPLACE MACRO captures_step(kernels, experts, fp8, architecture, software_date) AS
+CREATE OR REPLACE MACRO captures_step(kernels, experts, is_hybrid, fp8, architecture, software_date) AS
     coalesce(
-        kernels = 'engine' AND experts > 1 AND fp8 >= 1 AND architecture LIKE 'Blackwell%'
-        AND coalesce(software_date >= DATE '2026-05-01', TRUE), FALSE
+        kernels = 'engine' AND experts > 1 AND NOT is_hybrid AND fp8 >= 1
+        AND architecture LIKE 'Blackwell%' AND coalesce(software_date >= DATE '2026-05-01', TRUE), FALSE
     );
 COMMENT ON FUNCTION captures_step IS
-    'True if an engine captures the whole step of a mixture of experts in one CUDA graph, without host time, and fuses the products of experts with activation and quantization: Megatron''s recipes for MXFP8 on Blackwell since May 2026 (_enable_hybridep_full_iteration_mxfp8 in Megatron-Bridge''s perf_recipes/qwen/common.py; container 26.06 made them 27 to 43% faster, but no faster on H100).';
+    'True if an engine captures the whole step of a mixture of experts in one CUDA graph, without host time, and fuses the products of experts with activation and quantization: Megatron''s recipes for MXFP8 on Blackwell since May 2026 (_enable_hybridep_full_iteration_mxfp8 in Megatron-Bridge''s perf_recipes/qwen/common.py; container 26.06 made them 27 to 43% faster, but no faster on H100). Recipes of hybrids with state-space layers capture parts only (perf_recipes/nemotronh).';
 
 CREATE OR REPLACE MACRO fused_sorting_share() AS 0.5e0;
 COMMENT ON FUNCTION fused_sorting_share IS
@@ -81,7 +81,8 @@ WITH _speed_rates AS (
         -- The cost of routing and sorting tokens in older engines, relative to the newest.
         CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END
             AS expert_overhead,
-        captures_step(s.kernels, s.experts, s.fp8, s.architecture, s.software_date) AS is_captured,
+        captures_step(s.kernels, s.experts, s.is_hybrid, s.fp8, s.architecture, s.software_date)
+            AS is_captured,
         k.expert_half_width * expert_overhead / s.intermediate
             * CASE WHEN is_captured THEN fused_sorting_share() ELSE 1e0 END AS expert_width_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in
