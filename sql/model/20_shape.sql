@@ -115,6 +115,7 @@ _settings_shape AS (
         attended_length(
             s.seq_len, m.layers, m.full_attention_layers, m.linear_attention_layers, m.sliding_window
         )::DOUBLE AS attended_length,
+        coalesce(m.linear_attention_layers, 0) > 0 AS is_hybrid,
         of_all_layers(
             m.layers, m.dense_layers, m.experts_active * m.intermediate + shared_width, m.dense_intermediate
         )::DOUBLE AS active_intermediate,

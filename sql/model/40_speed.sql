@@ -12,6 +12,34 @@ CREATE OR REPLACE MACRO foreach_passes() AS 3e0;
 COMMENT ON FUNCTION foreach_passes IS
     'Traffic of an AdamW step in foreach kernels, relative to a fused kernel: one operation after the other reads 13 tensors and writes 8 (_multi_tensor_adamw in torch/optim/adam.py), where the fused kernel reads 4 and writes 3.';
 
+CREATE OR REPLACE MACRO engine_layer_factor() AS 3e0;
+COMMENT ON FUNCTION engine_layer_factor IS
+    'Host time per layer and pass in Megatron-style engines without CUDA graphs, relative to host_seconds_layer: modules of Transformer Engine prepare quantization, communication and checks in Python. Micro-steps of 2,048 tokens of Qwen3 8B on H100 take 232 ms with a tensor-parallel size of 4, and 243 ms for LoRA without (examples/model_verification_cards/qwen3-8b in Megatron-Bridge), about 3.3 ms per layer and pass; 4,096 tokens of Llama 3 8B with LoRA take 170 ms, at most 2.6 ms.';
+
+CREATE OR REPLACE MACRO synced_host_share() AS 0.25e0;
+COMMENT ON FUNCTION synced_host_share IS
+    'Share of the host time that is never hidden in a mixture of experts: before it launches the products, the host waits in each layer for the numbers of tokens per expert (cuda_sync_point in Megatron-LM''s moe/token_dispatcher.py), and the GPU for the host thereafter. Assumed.';
+
+CREATE OR REPLACE MACRO captures_step(kernels, experts, is_hybrid, fp8, architecture, software_date) AS
+    coalesce(
+        kernels = 'engine' AND experts > 1 AND NOT is_hybrid AND fp8 >= 1
+        AND architecture LIKE 'Blackwell%' AND coalesce(software_date >= DATE '2026-05-01', TRUE), FALSE
+    );
+COMMENT ON FUNCTION captures_step IS
+    'True if an engine captures the whole step of a mixture of experts in one CUDA graph, without host time, and fuses the products of experts with activation and quantization: Megatron''s recipes for MXFP8 on Blackwell since May 2026 (_enable_hybridep_full_iteration_mxfp8 in Megatron-Bridge''s perf_recipes/qwen/common.py; container 26.06 made them 27 to 43% faster, but no faster on H100). Recipes of hybrids with state-space layers capture parts only (perf_recipes/nemotronh).';
+
+CREATE OR REPLACE MACRO fused_sorting_share() AS 0.5e0;
+COMMENT ON FUNCTION fused_sorting_share IS
+    'Share of the time for sorting tokens by expert that remains if captures_step is true: dispatching tokens still copies them, but nothing else does. Assumed.';
+
+CREATE OR REPLACE MACRO exposed_tensor_share(kernels, is_full, software_date) AS
+    CASE
+        WHEN kernels = 'engine' AND is_full AND coalesce(software_date >= DATE '2024-01-01', TRUE) THEN 0.5e0
+        ELSE 1e0
+    END;
+COMMENT ON FUNCTION exposed_tensor_share IS
+    'Share of the time of tensor parallelism''s collectives that is exposed. Transformer Engine''s user buffers exchange one part of a tensor while the product of another part runs (tp_comm_overlap in Megatron-Bridge''s docs/performance-guide.md); half is assumed to remain, for the first and last parts and for the multiprocessors that the exchange occupies. Adapters gather the inputs once more (peft/utils.py).';
+
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
     SELECT
@@ -53,7 +81,10 @@ WITH _speed_rates AS (
         -- The cost of routing and sorting tokens in older engines, relative to the newest.
         CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END
             AS expert_overhead,
-        k.expert_half_width * expert_overhead / s.intermediate AS expert_width_share,
+        captures_step(s.kernels, s.experts, s.is_hybrid, s.fp8, s.architecture, s.software_date)
+            AS is_captured,
+        k.expert_half_width * expert_overhead / s.intermediate
+            * CASE WHEN is_captured THEN fused_sorting_share() ELSE 1e0 END AS expert_width_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in
         -- fp32 and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): memory or arithmetic limits them.
         -- The matrix product that follows finds in the cache what fits there of one matrix of the MLP.
@@ -201,12 +232,13 @@ SELECT
             * CASE WHEN quantization = 'gptq' THEN k.dequantization_gptq ELSE 1e0 END
     END * dequantized_weight_seconds AS dequantization_seconds,
     host_factor * CASE
+        WHEN is_captured THEN 0e0
         WHEN is_counted
             THEN python_operations * k.python_operation_seconds
                 + autograd_operations * k.autograd_operation_seconds
         ELSE layers * (2e0 + recompute_passes)
             * (
-                k.host_seconds_layer
+                k.host_seconds_layer * CASE WHEN kernels = 'engine' THEN engine_layer_factor() ELSE 1e0 END
                 + CASE
                     WHEN stack <> 'hf' AND expert_params > 0 THEN k.host_seconds_experts * expert_overhead
                     ELSE 0e0
@@ -298,9 +330,14 @@ WITH _speed_compute AS (
             elementwise_seconds_per_token * micro_step_tokens * (1 - k.cache_gain * cached_share)
             + fixed_traffic_seconds
         ) / model_parallel AS traffic_seconds,
-        -- The last stage of a pipeline computes the head, for which the other stages wait.
+        -- The last stage of a pipeline computes the head, for which the other stages wait. Layers that cannot
+        -- be split evenly are split to make room for it: Llama 3.1 405B has 126, and 8 or 16 stages.
         logits_seconds_per_token * micro_step_tokens / tensor_parallel
-            * (1 / pipeline_parallel + k.head_imbalance * (1 - 1 / pipeline_parallel)) AS logits_seconds,
+            * (
+                1 / pipeline_parallel
+                + CASE WHEN layers % pipeline_parallel = 0 THEN k.head_imbalance ELSE 0e0 END
+                * (1 - 1 / pipeline_parallel)
+            ) AS logits_seconds,
         dequantization_seconds / model_parallel AS dequantize_seconds,
         -- FSDP, and stage 3 of DeepSpeed's ZeRO, gather and free each module in Python hooks.
         CASE
@@ -324,7 +361,8 @@ WITH _speed_compute AS (
             ELSE 0e0
         END + CASE
             WHEN offload LIKE '%act%'
-                THEN 2e0 * layers * hidden * bytes_16bit() * micro_step_tokens / host_bytes_per_second
+                THEN 2e0 * layers * hidden * bytes_16bit() * micro_step_tokens / model_parallel
+                    / host_bytes_per_second
             ELSE 0e0
         END AS copied_seconds,
         network_bytes_per_second(node_network_gbps) * k.network_efficiency AS network_bytes_per_second,
@@ -335,6 +373,8 @@ WITH _speed_compute AS (
             ELSE least(nvlinked_gpus, gpus_per_node)
         END AS linked_gpus,
         greatest(gpus_per_node, linked_gpus) AS local_gpus,
+        -- Ranks are placed by tensor-parallel group first, and then by expert-parallel group.
+        greatest(1e0, expert_parallel * tensor_parallel / local_gpus) AS expert_nodes,
         -- Cards that cannot access each other's memory pass their data through host memory, whose bandwidth
         -- is enough for two cards; more cards of a node have to share it.
         CASE WHEN shares_host THEN least(1e0, 2e0 / gpus_per_node) ELSE 1e0 END AS host_share,
@@ -385,11 +425,12 @@ _speed_communication AS (
                         greatest(0e0, 1 - local_gpus / tensor_parallel) / network_bytes_per_second
                     )
             ELSE 0e0
-        END
-        + exchanged_bytes_per_token * micro_step_tokens / model_parallel * greatest(
-            1 / link_bytes_per_second,
-            -- Ranks are placed by tensor-parallel group first, and then by expert-parallel group.
-            greatest(0e0, 1 - local_gpus / (expert_parallel * tensor_parallel))
+        END * exposed_tensor_share(kernels, is_full, software_date)
+        -- A token crosses the network once for each node with any of its experts, and NVLink passes it on
+        -- to the GPUs there (DeepEP, HybridEP).
+        + exchanged_bytes_per_token * micro_step_tokens / model_parallel * (
+            1 / link_bytes_per_second
+            + (expert_nodes - 1) * (1 - pow(1 - 1 / expert_nodes, experts_active)) / experts_active
             * gpus_per_node / network_bytes_per_second
         ) AS tensor_parallel_seconds,
         -- Keys and values are sent while attention is computed.
@@ -419,8 +460,11 @@ _speed_exposed AS (
             + context_parallel_seconds AS communication_seconds,
         coalesce(exposed_share * copied_seconds, 0e0) AS offload_seconds,
         -- The host keeps working while the GPU waits for other GPUs.
-        greatest(0e0, host_seconds - k.host_overlap * gpu_seconds - communication_seconds)
-            AS host_exposed_seconds
+        greatest(
+            CASE WHEN expert_params > 0 AND stack <> 'hf' THEN synced_host_share() ELSE 0e0 END
+            * host_seconds,
+            host_seconds - k.host_overlap * gpu_seconds - communication_seconds
+        ) AS host_exposed_seconds
     FROM _speed_communication
 ),
 
@@ -428,7 +472,10 @@ _speed_step AS (
     SELECT
         *,
         (gpu_seconds + host_exposed_seconds + communication_seconds + offload_seconds)
-            * (1 + k.waiting_per_doubling * log2(gpu_count))
+            -- GPUs that do not gather weights wait for each other once a step, and the delays of its
+            -- micro-steps average out.
+            * (1 + k.waiting_per_doubling * log2(gpu_count)
+                / CASE WHEN shards_weights THEN 1e0 ELSE sqrt(grad_accum) END)
             * (1 + k.bubble_share * (pipeline_parallel - 1) / grad_accum)
             + optimizer_seconds + host_per_step_seconds AS step_seconds
     FROM _speed_exposed
