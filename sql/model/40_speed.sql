@@ -12,10 +12,6 @@ CREATE OR REPLACE MACRO foreach_passes() AS 3e0;
 COMMENT ON FUNCTION foreach_passes IS
     'Traffic of an AdamW step in foreach kernels, relative to a fused kernel: one operation after the other reads 13 tensors and writes 8 (_multi_tensor_adamw in torch/optim/adam.py), where the fused kernel reads 4 and writes 3.';
 
-CREATE OR REPLACE MACRO engine_layer_factor() AS 3e0;
-COMMENT ON FUNCTION engine_layer_factor IS
-    'Host time per layer and pass in Megatron-style engines without CUDA graphs, relative to host_seconds_layer: modules of Transformer Engine prepare quantization, communication and checks in Python. Micro-steps of 2,048 tokens of Qwen3 8B on H100 take 232 ms with a tensor-parallel size of 4, and 243 ms for LoRA without (examples/model_verification_cards/qwen3-8b in Megatron-Bridge), about 3.3 ms per layer and pass; 4,096 tokens of Llama 3 8B with LoRA take 170 ms, at most 2.6 ms.';
-
 CREATE OR REPLACE MACRO synced_host_share() AS 0.25e0;
 COMMENT ON FUNCTION synced_host_share IS
     'Share of the host time that is never hidden in a mixture of experts: before it launches the products, the host waits in each layer for the numbers of tokens per expert (cuda_sync_point in Megatron-LM''s moe/token_dispatcher.py), and the GPU for the host thereafter. Assumed.';
@@ -238,7 +234,7 @@ SELECT
                 + autograd_operations * k.autograd_operation_seconds
         ELSE layers * (2e0 + recompute_passes)
             * (
-                k.host_seconds_layer * CASE WHEN kernels = 'engine' THEN engine_layer_factor() ELSE 1e0 END
+                CASE WHEN kernels = 'engine' THEN k.host_seconds_engine ELSE k.host_seconds_layer END
                 + CASE
                     WHEN stack <> 'hf' AND expert_params > 0 THEN k.host_seconds_experts * expert_overhead
                     ELSE 0e0
