@@ -150,7 +150,9 @@ _speed_efficiency AS (
             WHEN fp8 >= 1 AND fp8_dense_tflops IS NOT NULL THEN least(
                 CASE
                     WHEN fp8 = 2 AND fp4_dense_tflops IS NOT NULL
+                        -- Scaling under torch.compile takes as large a share of this gain as of that of fp8.
                         THEN 1 + (fp4_dense_tflops / fp8_dense_tflops - 1) * k.fp4_gain
+                            * CASE WHEN kernels = 'engine' THEN 1e0 ELSE k.fp8_gain_compiled / k.fp8_gain END
                     ELSE 1e0
                 END
                 * (
