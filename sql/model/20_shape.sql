@@ -215,10 +215,8 @@ SELECT
     -- Megatron keeps fp32 copies of 16-bit weights in its optimizer, and by default also sums gradients in a
     -- buffer of fp32 (accumulate_allreduce_grads_in_fp32 in megatron/training/arguments.py); fp16 leaves them
     -- in 16 bits, and so do NVIDIA's performance recipes, which are entered as deepspeed_bf16.
-    is_full AND (
-        training_precision = 'deepspeed_bf16' OR kernels = 'engine' AND training_precision = 'amp'
-    ) AS has_masters,
     is_full AND kernels = 'engine' AND training_precision = 'amp' AS has_gradient_buffer,
+    has_gradient_buffer OR training_precision = 'deepspeed_bf16' AS has_masters,
     CASE WHEN has_masters THEN bytes_16bit() ELSE full_weight_bytes END AS trained_weight_bytes,
     -- The residual stream is fp32 in fp32 runs, under autocast with unsharded fp32 weights, and when k-bit
     -- training upcasts the norms; FSDP's own mixed precision keeps the stream in 16 bits.

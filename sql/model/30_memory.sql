@@ -43,9 +43,9 @@ SELECT
                 WHEN software_date < DATE '2023-10-01' THEN 2e0
                 ELSE 1e0
             END * CASE
-                WHEN NOT is_full THEN adapter_bytes
                 WHEN has_masters THEN bytes_fp32()
-                ELSE full_weight_bytes
+                WHEN is_full THEN full_weight_bytes
+                ELSE adapter_bytes
             END
         ELSE 0e0
     END + CASE WHEN has_masters AND NOT has_gradient_buffer THEN bytes_fp32() ELSE 0e0 END

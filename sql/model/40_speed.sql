@@ -109,9 +109,9 @@ _speed_efficiency AS (
             END
             -- On other vendors' cards, default recipes use libraries that are not tuned for the card.
             * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN k.default_other_vendor ELSE 1e0 END
-            -- Engines and compilers still learn; eager products come from libraries that have matured.
+            -- Engines still get faster; the products of other stacks come from libraries that have matured.
             * CASE
-                WHEN kernels IN ('engine', 'compiled') THEN exp(-software_age_years * k.progress)
+                WHEN kernels = 'engine' THEN exp(-software_age_years * k.progress)
                 ELSE 1e0
             END
             -- Short benchmarks measure products at clocks that cards with little power cannot hold.
