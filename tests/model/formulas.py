@@ -601,13 +601,13 @@ def rate(run: SimpleNamespace) -> None:
     is_tuned, over_a100 = run.kernels in ("engine", "mosaic"), run.gemm_flops / 271e12
     run.matmul_flops_per_second = run.gemm_flops * k.gemm_efficiency
     if not is_tuned:
-        run.matmul_flops_per_second *= max(1, over_a100) ** k.gemm_exponent
+        run.matmul_flops_per_second *= over_a100**k.gemm_exponent
         run.matmul_flops_per_second *= 1 if g.vendor == "nvidia" else k.default_other_vendor
     if g.bf16_dense_tflops is None and run.training_precision != "fp16":
         run.matmul_flops_per_second *= k.emulated_bf16_rate
-    progress = k.progress if run.kernels in ("engine", "compiled") else 0
+    progress = k.progress if run.kernels == "engine" else 0
     run.matmul_flops_per_second /= math.exp(progress * run.software_age_years)
-    run.matmul_flops_per_second *= (g.tdp_w / peak / 1.1) ** k.sustained_exponent if throttles(g) else 1
+    run.matmul_flops_per_second *= g.tdp_w / peak / 1.1 if throttles(g) else 1
     run.attention = "eager" if run.flash_attention == 0 else "flash"
     if run.attention == "flash" and g.architecture in BEFORE_AMPERE:
         run.attention = "efficient"
