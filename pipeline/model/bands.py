@@ -151,21 +151,22 @@ def _inside(runs: Residuals, widening: float | pl.Series) -> Mask:
     return ((runs["value"] - middle).abs() <= half * widening).to_numpy()
 
 
-def _best_widening(runs: Residuals) -> float:
+def _least_widening(runs: Residuals) -> float:
+    """Return the least widening at which the bands contain 80% of the runs, or the largest if none does."""
     families = runs["family"].to_numpy()
-    missed = {float(w): abs(coverage(_inside(runs, float(w)), families) - (HIGH - LOW)) for w in WIDENINGS}
-    return min(missed, key=lambda w: (round(missed[w], 6), w))
+    enough = (float(w) for w in WIDENINGS if coverage(_inside(runs, float(w)), families) >= HIGH - LOW)
+    return next(enough, float(WIDENINGS[-1]))
 
 
 def widenings(residuals: Residuals, evidences: Sequence[str]) -> dict[str, float]:
     """Return, for each evidence level, the widening at which bands contain 80% of unseen families' runs."""
     unseen = pl.concat(_with_bands(runs, others) for _, runs, others in by_family(residuals))
-    everywhere = _best_widening(unseen)
+    everywhere = _least_widening(unseen)
     found = {}
     for evidence in evidences:
         runs = unseen.filter(pl.col("evidence") == evidence)
         enough = runs["family"].n_unique() >= LEAST_FAMILIES
-        found[evidence] = _best_widening(runs) if enough else everywhere
+        found[evidence] = _least_widening(runs) if enough else everywhere
     return found
 
 
