@@ -15,9 +15,12 @@ _plans AS (
         p.usable_memory_gib - p.memory_margin_gib AS needed_gib,
         coalesce(g.bf16_dense_tflops, g.fp16_dense_tflops) AS dense_tflops,
         p.tokens_per_second_per_gpu * 2e-12 * (m.params_active - (m.params_total - m.params_linear))
-        -- The matrix products of some consumer cards were measured above the peak of their datasheets.
         * CASE WHEN p.method IN ('full', 'pretrain') THEN 3 ELSE 2 END
-        / greatest(dense_tflops, g.gemm_bf16_measured_tflops) AS utilization,
+        -- The matrix products of some consumer cards were measured above the peak of their datasheets, and are
+        -- expected up to most_above_datasheet of it where they were not measured.
+        / greatest(dense_tflops, coalesce(
+            g.gemm_bf16_measured_tflops, dense_tflops * most_above_datasheet()
+        )) AS utilization,
         g.bandwidth_gb_s / dense_tflops / 1000 > l.much_bandwidth_per_flop AS has_much_bandwidth,
         -- Their data pass through host memory, which is enough for two cards (speed_terms).
         p.bottleneck = 'communication' AND NOT g.peer_to_peer AS is_bound_by_host

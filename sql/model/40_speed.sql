@@ -100,7 +100,7 @@ _speed_efficiency AS (
     SELECT
         *,
         gemm_flops * k.gemm_efficiency * pow(
-            gemm_flops / a100_gemm_flops(),
+            greatest(1e0, gemm_flops / a100_gemm_flops()),
             CASE WHEN is_tuned THEN 0e0 ELSE k.gemm_exponent END
         )
             * CASE
@@ -114,11 +114,12 @@ _speed_efficiency AS (
                 WHEN kernels = 'engine' THEN exp(-software_age_years * k.progress)
                 ELSE 1e0
             END
-            -- Short benchmarks measure products at clocks that cards with little power cannot hold. At the
-            -- lowest voltage, a clock falls as the power does.
+            -- Short benchmarks measure products at clocks that cards with little power cannot hold.
             * CASE
                 WHEN memory_type LIKE 'GDDR%'
-                    THEN least(1e0, tdp_w / bf16_dense_tflops / sustained_watts_per_tflop())
+                    THEN pow(
+                        least(1e0, tdp_w / bf16_dense_tflops / sustained_watts_per_tflop()), k.sustained_exponent
+                    )
                 ELSE 1e0
             END
             AS matmul_flops_per_second,
