@@ -101,6 +101,8 @@ def settle(run: SimpleNamespace, given: Row) -> None:
     }  # fmt: skip
     run.__dict__.update(defaults | said)
     run.is_full, run.is_quantized = run.method in ("full", "pretrain"), run.method == "qlora"
+    run.steps_foreach = run.optimizer == "adamw_foreach"
+    run.steps_foreach |= run.optimizer == "adamw" and run.stack in FOREACH_BY_DEFAULT
     run.has_adapters = not run.is_full
     stated = said.get("quantization", "none")
     run.quantization = "nf4" if run.is_quantized and stated == "none" else stated
@@ -229,6 +231,7 @@ def describe_model(run: SimpleNamespace) -> None:
     if m.sliding_window:
         seen += (m.layers - full - linear) * window_length(run.seq_len, m.sliding_window)
     run.attended_length = seen / m.layers
+    run.is_hybrid = linear > 0
     expert_params = sparse_layers * m.experts * m.hidden * m.intermediate * (3 if m.gated_mlp else 2)
     run.expert_params = min(m.params_linear, expert_params) if is_mixture else 0
     unties = run.stack == "litgpt" and m.tied_embeddings
@@ -283,6 +286,8 @@ def describe_adapters(run: SimpleNamespace, mean: Any, shared: float, dense_widt
     kernel = run.loss_kernel if run.loss_kernel in kernels else "hf"
     plain = {"titan": 2 + 2, "fp32std": 3 * 4, "16bit": 3 * 2}
     bytes_at_loss = plain[kernel] if kernel in plain else getattr(run.k, f"logits_{kernel}")
+    if run.kernels == "engine" and kernel == "fused":
+        bytes_at_loss = 2 + 4  # Megatron casts the logits to fp32, and works on that copy in place
     run.logit_bytes = bytes_at_loss + (4 if adapts_head else 0)
 
 
@@ -293,10 +298,17 @@ def describe_run(run: SimpleNamespace) -> None:
     run.shards_gradients = run.shards_weights or run.sharding == "zero2"
     run.shards_optimizer = run.shards_gradients or run.sharding == "zero1"
     run.has_dropout = bool(run.lora_dropout)
-    # A 16-bit copy of the input, and a byte of mask per element.
-    run.dropout_bytes_per_token = 3 * run.adapted_in
+    targets = set() if run.is_full else set(run.lora_targets.split("+"))
+    # A 16-bit copy of each adapter's input, and a byte of mask per element. LitGPT has one adapter for query,
+    # key and value, which is counted once for each of them that is adapted.
+    again = len(targets & {"q_proj", "k_proj", "v_proj"}) - 1 if run.stack == "litgpt" else 0
+    run.dropout_bytes_per_token = 3 * (run.adapted_in - max(0, again) * m.hidden)
     in_fp32 = run.training_precision in ("amp", "fp32", "fp16")
     run.full_weight_bytes = 4 if in_fp32 else run.weight_bytes
+    # Weights in 16 bits, of which the optimizer keeps a master in fp32; Megatron sums gradients in fp32, too.
+    run.has_gradient_buffer = run.stack == "te" and run.is_full and run.training_precision == "amp"
+    run.has_masters = run.has_gradient_buffer or run.training_precision == "deepspeed_bf16"
+    run.trained_weight_bytes = 2 if run.has_masters else run.full_weight_bytes
     upcasts = run.kbit_upcast == 1 or (run.is_full and run.training_precision == "amp")
     run.fp32_residual = int(
         run.training_precision == "fp32" or (run.is_trainer and not run.shards_weights and upcasts)
@@ -304,9 +316,25 @@ def describe_run(run: SimpleNamespace) -> None:
     run.doubles_checkpoints = run.is_trainer and run.sharding == "fsdp" and run.has_adapters
     # arXiv 2205.05198; a mixture also keeps what goes into and comes out of each chosen expert.
     of_experts = 2 * run.experts_active if m.experts > 1 else 0
-    attention = 3 * run.query_width + 3 * run.key_value_width
-    mlp = run.mlp_tensors * run.active_intermediate
-    run.layer_bytes_per_token = 2 * ((8 + of_experts) * m.hidden + attention + mlp)
+    attention = 8 * m.hidden + 3 * run.query_width + 3 * run.key_value_width
+    if run.stack == "litgpt":  # as many heads of keys and of values as of queries
+        attention += 2 * run.query_width - 2 * run.key_value_width
+    mlp = of_experts * m.hidden + run.mlp_tensors * run.active_intermediate
+    run.attention_bytes_per_token = 2 * attention
+    run.layer_bytes_per_token = 2 * (attention + mlp)
+    run.frozen_input_bytes_per_token = 0 if run.is_full else 2 * unneeded_inputs(run, targets)
+
+
+def unneeded_inputs(run: SimpleNamespace, targets: set[str]) -> float:
+    """Return the width of a layer's inputs of products of which no weight and no adapter is trained.
+
+    An adapter with dropout needs none either, but what dropout makes of it.
+    """
+    inputs = (
+        (run.hidden, {"q_proj", "k_proj", "v_proj", "qkv_fused"}), (run.query_width, {"o_proj"}),
+        (run.hidden, {"gate_proj", "up_proj"}), (run.active_intermediate, {"down_proj"}),
+    )  # fmt: skip
+    return sum(width for width, products in inputs if run.has_dropout or not products & targets)
 
 
 def split(run: SimpleNamespace) -> None:
@@ -387,7 +415,7 @@ def remember_states(run: SimpleNamespace) -> None:
     m, k = run.m, run.k
     weights = m.params_total + run.untied_params
     if run.is_full:
-        run.weight_total_bytes = weights * run.full_weight_bytes
+        run.weight_total_bytes = weights * run.trained_weight_bytes
     elif run.is_quantized:
         rest = 4 if run.kbit_upcast == 1 else run.weight_bytes
         run.weight_total_bytes = m.params_linear * run.linear_width
@@ -395,7 +423,8 @@ def remember_states(run: SimpleNamespace) -> None:
     else:
         run.weight_total_bytes = weights * run.weight_bytes
     run.trainable_params = weights if run.is_full else run.adapter_params
-    run.gradient_bytes = run.full_weight_bytes if run.is_full else run.adapter_bytes
+    run.gradient_bytes = run.trained_weight_bytes if run.is_full else run.adapter_bytes
+    run.gradient_bytes = 4 if run.has_gradient_buffer else run.gradient_bytes
     remember_optimizer(run)
     run.largest_tensor_params = max(m.vocab * m.hidden, m.hidden * m.intermediate)
     run.embedding_params = run.params_unquantized / (1 if m.tied_embeddings else 2)
@@ -412,7 +441,7 @@ def remember_states(run: SimpleNamespace) -> None:
         "adapter": 0 if run.is_full else run.adapter_params * run.adapter_bytes / run.weight_shards,
         "gradient": gradients * run.gradient_bytes / run.gradient_shards,
         "optimizer": run.trainable_params * run.optimizer_bytes / run.optimizer_shards,
-        "step_copy": run.trainable_params * run.step_copy_bytes / run.weight_shards * (not in_backward),
+        "step_copy": run.trainable_params * run.step_copy_bytes / run.optimizer_shards * (not in_backward),
     }
     if run.has_traced_state:
         states |= {name: run.fixed_of[f"{name}s"] for name in ("weight", "adapter", "gradient")}
@@ -441,20 +470,26 @@ def remember_copies(run: SimpleNamespace) -> None:
 def remember_optimizer(run: SimpleNamespace) -> None:
     """Set the bytes per trained parameter of the optimizer's state, and of the copies in its step."""
     m = run.m
-    keeps_master = run.is_full and run.training_precision == "deepspeed_bf16"
+    width = run.full_weight_bytes if run.is_full else run.adapter_bytes
+    width = 4 if run.has_masters else width
     if "8bit" in run.optimizer:
         run.optimizer_bytes = 2.06
         if run.is_full and run.is_trainer:  # the moments of embeddings stay in fp32
             run.optimizer_bytes += (8 - 2.06) * m.vocab * m.hidden / m.params_total
-    elif run.training_precision == "deepspeed_bf16":
-        run.optimizer_bytes = 12
-    else:
-        run.optimizer_bytes = 2 * run.gradient_bytes
+    else:  # two moments, and the master
+        run.optimizer_bytes = (3 if run.has_masters else 2) * width
     if run.optimizer.startswith("paged") and run.memory_metric != "smi":
         run.optimizer_bytes = 0
-    run.step_copy_bytes = 4 if keeps_master else 0
-    if run.optimizer == "adamw" and run.stack in FOREACH_BY_DEFAULT:
-        run.step_copy_bytes += run.k.foreach_copy * (4 if keeps_master else run.gradient_bytes)
+    run.step_copy_bytes = 4 if run.has_masters and not run.has_gradient_buffer else 0
+    if run.steps_foreach:
+        run.step_copy_bytes += run.k.foreach_copy * foreach_copies(run.software_date) * width
+
+
+def foreach_copies(software_date: date | None) -> int:
+    """Return how many copies of the updates PyTorch's foreach AdamW holds: two in its first version, 2.0."""
+    if software_date is None or software_date >= date(2023, 10, 1):
+        return 1
+    return 2 if software_date >= date(2023, 4, 1) else 0
 
 
 def remember_activations(run: SimpleNamespace) -> None:
@@ -464,15 +499,21 @@ def remember_activations(run: SimpleNamespace) -> None:
     run.checkpoint_bytes_per_token = m.layers * m.hidden * (4 if run.fp32_residual else 2)
     of_kernels = {"compiled": k.stored_compiled, "engine": k.stored_engine, "mosaic": k.stored_engine}
     stores_more = run.is_quantized and bool(run.software_date) and run.software_date < date(2024, 7, 1)
-    of_method = k.stored_full if run.is_full else k.stored_quantized if stores_more else k.stored_adapter
     dropout = run.dropout_bytes_per_token if run.has_dropout and run.has_adapters else 0
-    layer = run.layer_bytes_per_token * of_kernels.get(run.kernels, 1) * of_method
+    layer = run.layer_bytes_per_token - (0 if stores_more else run.frozen_input_bytes_per_token)
+    layer *= k.stored_eager * of_kernels.get(run.kernels, 1)
+    layer *= 2 if run.training_precision == "fp32" else 1
     run.stored_bytes_per_token = m.layers * (layer + dropout)
+    run.selective_bytes_per_token = m.layers * selected_bytes(run)
     scores = m.heads * run.seq_len if is_eager else 0
-    run.stored_score_bytes_per_token = m.layers * scores * k.stored_eager_scores
+    # Megatron keeps a softmax, a mask of a byte and what dropout makes of it, and adds a gradient.
+    is_engine = run.kernels == "engine"
+    of_score = 2 + 1 + 2 if is_engine else k.stored_eager_scores
+    run.stored_score_bytes_per_token = m.layers * scores * of_score
+    of_score = 2 + 1 + 2 + 2 if is_engine else k.working_eager_scores
     working = "stored" if is_whole else run.working_kernels
     run.working_bytes_per_token = run.layer_bytes_per_token * getattr(k, f"working_{working}")
-    run.working_bytes_per_token += scores * k.working_eager_scores + (0 if is_whole else dropout)
+    run.working_bytes_per_token += scores * of_score + (0 if is_whole else dropout)
     if run.fp32_residual:
         run.working_bytes_per_token += k.working_fp32_residual * 2 * 8 * m.hidden
     run.unpacked_bytes = k.working_quantized * 2 * m.hidden * m.intermediate if run.is_quantized else 0
@@ -481,7 +522,7 @@ def remember_activations(run: SimpleNamespace) -> None:
     run.logits_bytes_per_token = m.vocab * run.logit_bytes
     run.stored_bytes = {
         "none": run.stored_bytes_per_token + run.stored_score_bytes_per_token,
-        "sac": run.checkpoint_bytes_per_token + k.stored_selective * run.stored_bytes_per_token,
+        "sac": run.checkpoint_bytes_per_token + run.selective_bytes_per_token,
         "full": run.checkpoint_bytes_per_token * (min(m.layers, k.offloading_layers) / m.layers
             if "act" in run.offload else 1),
     }[run.checkpointing] * tokens / run.tensor_parallel  # fmt: skip
@@ -489,6 +530,9 @@ def remember_activations(run: SimpleNamespace) -> None:
     run.working_bytes = run.working_bytes_per_token * tokens + run.unpacked_bytes
     run.working_bytes /= run.tensor_parallel
     run.logits_bytes = run.logits_bytes_per_token * tokens / run.tensor_parallel
+    # The parts of an input, and of its gradient, that sequence parallelism gathers from the other ranks.
+    others = (run.tensor_parallel - 1) / run.tensor_parallel
+    run.gathered_input_bytes = 2 * 2 * m.hidden * tokens * others
     run.dropout_layer_bytes = run.untraced_dropout * (run.dropout_bytes_per_token if run.has_adapters else 0)
     if run.autocast == 1:  # which keeps the copy anyway
         run.dropout_layer_bytes /= 3
@@ -505,6 +549,17 @@ def remember_activations(run: SimpleNamespace) -> None:
         copies = k.sharded_adapter_copies * run.checkpoint_bytes_per_token
         run.working_bytes += copies * tokens / run.tensor_parallel
     remember_units(run)
+
+
+def selected_bytes(run: SimpleNamespace) -> float:
+    """Return the bytes per token and layer that selective checkpointing keeps besides the layer's input."""
+    if run.kernels in ("engine", "mosaic"):  # all but the MLP's
+        return float(run.k.stored_engine * run.attention_bytes_per_token)
+    attention, query = run.query_width, run.query_width
+    if run.m.experts > 1:  # of grouped products, torchtitan keeps none
+        return float(2 * (attention + query + run.key_value_width))
+    products = query + run.key_value_width + run.active_intermediate + run.hidden
+    return float(2 * (attention + products / (6 if run.fp8 == 2 else 1)))
 
 
 def remember_units(run: SimpleNamespace) -> None:
@@ -535,11 +590,13 @@ def find_peak(run: SimpleNamespace) -> None:
     stage = run.on_gpu * run.largest_stage
     weights = stage * (run.weight_bytes_per_gpu + run.optimizer_bytes_per_gpu)
     run.resident_bytes = weights + run.adapter_bytes_per_gpu + run.bucket_bytes
-    kept = stage * run.gradient_bytes_per_gpu if run.grad_accum > 1 else 0
+    keeps_gradients = run.grad_accum > 1 or run.has_gradient_buffer
+    kept = stage * run.gradient_bytes_per_gpu if keeps_gradients else 0
     run.kept_gradient_bytes = kept
     base = run.resident_bytes + run.working_bytes + run.root_bytes + run.units_bytes
+    base += run.gathered_input_bytes
     run.loss_phase_bytes = run.resident_bytes + run.stored_bytes / run.pipeline_parallel
-    run.loss_phase_bytes += run.logits_bytes + run.root_bytes + kept
+    run.loss_phase_bytes += run.logits_bytes + run.gathered_input_bytes + run.root_bytes + kept
     run.backward_start_bytes = base + run.stored_bytes + kept + run.first_gradient_bytes
     # Autocast caches copies of trained weights; what is not checkpointed keeps copies of any weights.
     is_stored = run.checkpointing == "none"
@@ -676,7 +733,9 @@ def narrow_speedup(run: SimpleNamespace, peak: float) -> float:
     gain = 1 + (fp8 / peak - 1) * (k.fp8_gain if run.kernels == "engine" else k.fp8_gain_compiled)
     limit = fp8
     if run.fp8 == 2 and fp4 is not None:
-        gain, limit = gain * (1 + (fp4 / fp8 - 1) * k.fp4_gain), fp4
+        # torch.compile gets as small a part of this gain as of that of fp8.
+        part = 1 if run.kernels == "engine" else k.fp8_gain_compiled / k.fp8_gain
+        gain, limit = gain * (1 + (fp4 / fp8 - 1) * k.fp4_gain * part), fp4
     return float(min(gain, 0.95e12 * limit / run.matmul_flops_per_second))
 
 
@@ -749,6 +808,14 @@ def counted_work(run: SimpleNamespace) -> dict[str, float] | None:
     }
 
 
+def captures_step(run: SimpleNamespace) -> bool:
+    """True if an engine runs a mixture's step as one CUDA graph: Megatron on Blackwell, since May 2026."""
+    is_new = run.software_date is None or run.software_date >= date(2026, 5, 1)
+    is_mixture = run.m.experts > 1 and not run.is_hybrid
+    is_blackwell = str(run.g.architecture).startswith("Blackwell")
+    return run.kernels == "engine" and run.fp8 >= 1 and is_new and is_mixture and is_blackwell
+
+
 def time_tokens(run: SimpleNamespace) -> None:
     """Set the seconds per token: products (arXiv 2001.08361), attention (2307.08691), traffic and logits."""
     m, k, memory = run.m, run.k, run.memory_bytes_per_second
@@ -762,7 +829,9 @@ def time_tokens(run: SimpleNamespace) -> None:
     effective = memory * k.bandwidth_efficiency
     is_engine = run.kernels == "engine"
     run.expert_overhead = math.exp(k.progress_experts * run.software_age_years) if is_engine else 1
+    run.is_captured = captures_step(run)
     run.expert_width_share = k.expert_half_width * run.expert_overhead / m.intermediate
+    run.expert_width_share *= 0.5 if run.is_captured else 1
     sorting = run.expert_flop_share * run.expert_width_share
     run.matmul_seconds_per_token = (
         run.folds_adapters * 2 * run.linear_active * run.expert_flop_share / products
@@ -820,15 +889,7 @@ def time_micro_step(run: SimpleNamespace) -> None:
         run.hook_seconds = m.layers * k.zero3_hook_seconds
     elif run.sharding == "fsdp" and run.gpu_count > 1:
         run.hook_seconds = m.layers * k.fsdp_hook_seconds * run.host_factor
-    if run.is_counted:
-        host = work["python_operations"] * k.python_operation_seconds
-        host += work["autograd_operations"] * k.autograd_operation_seconds
-    else:
-        grouped = run.stack != "hf" and run.expert_params > 0
-        routing = k.host_seconds_experts * run.expert_overhead if grouped else 0
-        host = m.layers * (2 + again) * (k.host_seconds_layer + routing)
-        host *= 1 if run.is_full else k.host_adapter_factor
-        host *= 1 + k.host_quantized if run.is_quantized else 1
+    host = 0 if run.is_captured else host_work(run)
     loops = run.stack == "hf" and run.expert_params > 0
     loop = m.layers * m.experts * (2 + again) * k.expert_loop_seconds if loops else 0
     run.host_floor_seconds = run.host_factor * host + loop
@@ -836,8 +897,7 @@ def time_micro_step(run: SimpleNamespace) -> None:
     if run.is_full:
         moments = 4 if "8bit" in run.optimizer else 4 * run.full_weight_bytes
         moved = m.params_total * (3 * run.full_weight_bytes + moments)
-    is_foreach = run.optimizer == "adamw" and run.stack in FOREACH_BY_DEFAULT
-    if is_foreach and run.training_precision != "deepspeed_bf16" and "cpu" not in run.offload:
+    if run.steps_foreach and run.training_precision != "deepspeed_bf16" and "cpu" not in run.offload:
         moved *= (13 + 8) / (4 + 3)  # tensors read and written, one operation at a time and fused
     run.optimizer_seconds_unsharded = moved * k.optimizer_traffic / memory
     run.gathered_bytes = m.params_linear * run.linear_width + run.params_unquantized * 2
@@ -848,6 +908,20 @@ def time_micro_step(run: SimpleNamespace) -> None:
     keys_and_values = 2 * m.layers * run.key_value_width * 2
     run.context_bytes_per_token = keys_and_values * (3 + again) * (run.context_parallel - 1)
     run.reduced_bytes = m.params_total * 2 if run.is_full else run.adapter_params * run.adapter_bytes
+
+
+def host_work(run: SimpleNamespace) -> float:
+    """Return the seconds in which the host of a newer card launches a micro-step."""
+    k, work = run.k, run.work
+    if run.is_counted:
+        python = work["python_operations"] * k.python_operation_seconds
+        return float(python + work["autograd_operations"] * k.autograd_operation_seconds)
+    layer = k.host_seconds_engine if run.kernels == "engine" else k.host_seconds_layer
+    if run.stack != "hf" and run.expert_params > 0:
+        layer += k.host_seconds_experts * run.expert_overhead
+    layer *= 1 if run.is_full else k.host_adapter_factor
+    layer *= 1 + k.host_quantized if run.is_quantized else 1
+    return float(run.layers * (2 + run.recompute_passes) * layer)
 
 
 def time_links(run: SimpleNamespace) -> None:
@@ -874,6 +948,53 @@ def time_links(run: SimpleNamespace) -> None:
     run.collective_bytes = sent / run.model_shards
 
 
+def reducing_seconds(run: SimpleNamespace) -> float:
+    """Return the seconds that tensor parallelism's all-reduces take and show: arXiv 1909.08053.
+
+    There are four of a layer's activations, each in two passes. Engines hide half of them since 2024, but not
+    those of adapters.
+    """
+    ranks, is_old = run.tensor_parallel, run.software_date and run.software_date < date(2024, 1, 1)
+    if ranks == 1:
+        return 0.0
+    reduced = 4 * 2 * run.layers / run.pipeline_parallel * run.hidden * 2 * run.micro_step_tokens
+    inside = (1 - 1 / ranks) / run.tensor_link_bytes_per_second
+    across = max(0, 1 - run.local_gpus / ranks) / run.network_bytes_per_second
+    is_hidden = run.kernels == "engine" and run.is_full and not is_old
+    return float(reduced * max(inside, across) * (0.5 if is_hidden else 1))
+
+
+def exchanging_seconds(run: SimpleNamespace) -> float:
+    """Return the seconds in which tokens travel to their experts and back.
+
+    All pass a link in the node. A token also passes the network to each other node that has an expert of its
+    own, each expert being on any of the nodes alike; the GPUs of a node share its network.
+    """
+    nodes = run.expert_nodes = max(1, run.expert_parallel * run.tensor_parallel / run.local_gpus)
+    reached = (nodes - 1) * (1 - (1 - 1 / nodes) ** run.experts_active)
+    crossings = reached / run.experts_active
+    a_byte = 1 / run.link_bytes_per_second + crossings * run.gpus_per_node / run.network_bytes_per_second
+    return float(run.exchanged_bytes_per_token * run.micro_step_tokens / run.model_parallel * a_byte)
+
+
+def show(run: SimpleNamespace) -> None:
+    """Set what shows of the transfers, which the GPU's own work hides in part, and of the host's work."""
+    k = run.k
+    moving = run.collective_seconds + run.copied_seconds
+    run.exposed_share = k.communication_floor
+    if moving:
+        hidden = k.communication_overlap * run.gpu_seconds
+        run.exposed_share = max(k.communication_floor, (moving - hidden) / moving)
+    run.offload_seconds = run.exposed_share * run.copied_seconds
+    run.communication_seconds = run.exposed_share * run.collective_seconds
+    run.communication_seconds += run.tensor_parallel_seconds + run.context_parallel_seconds
+    behind = k.host_overlap * run.gpu_seconds + run.communication_seconds
+    # The host of a mixture waits in each layer for the number of tokens of each expert, and the GPU for it.
+    waits = run.expert_params > 0 and run.stack != "hf"
+    least = run.host_seconds / 4 if waits else 0
+    run.host_exposed_seconds = max(least, run.host_seconds - behind)
+
+
 def time_step(run: SimpleNamespace) -> None:
     """Set the terms of a micro-step, what of them shows, and the tokens per second."""
     m, k, tokens = run.m, run.k, run.micro_step_tokens
@@ -887,7 +1008,8 @@ def time_step(run: SimpleNamespace) -> None:
     run.cached_share *= run.is_counted
     elementwise = run.elementwise_seconds_per_token * tokens * (1 - k.cache_gain * run.cached_share)
     run.traffic_seconds = (elementwise + run.fixed_traffic_seconds) / run.model_parallel
-    waits = 1 / stages + k.head_imbalance * (1 - 1 / stages)
+    # Only stages of equal layers wait for the head; of others, the last is given fewer.
+    waits = 1 / stages + (0 if m.layers % stages else k.head_imbalance) * (1 - 1 / stages)
     run.logits_seconds = run.logits_seconds_per_token * tokens / run.tensor_parallel * waits
     run.dequantize_seconds = run.dequantization_seconds / run.model_parallel
     run.host_seconds = (run.host_floor_seconds + run.hook_seconds) / stages
@@ -901,7 +1023,8 @@ def time_step(run: SimpleNamespace) -> None:
         run.copied_seconds = loaded / run.host_bytes_per_second
     run.optimizer_seconds /= run.grad_accum
     if "act" in run.offload:
-        run.copied_seconds += 2 * m.layers * m.hidden * 2 * tokens / run.host_bytes_per_second
+        moved = 2 * m.layers * m.hidden * 2 * tokens / run.model_parallel
+        run.copied_seconds += moved / run.host_bytes_per_second
     run.collective_seconds = 0.0
     if ranks > 1:
         nodes = run.node_count
@@ -910,31 +1033,18 @@ def time_step(run: SimpleNamespace) -> None:
         if run.shards_weights:
             calls = 3 * m.layers / stages
             run.collective_seconds += calls * k.collective_latency_seconds * math.log2(ranks)
-    run.tensor_parallel_seconds = 0.0
-    if run.tensor_parallel > 1:  # four all-reduces of a layer's activations, each in two passes
-        reduced = 4 * 2 * m.layers / stages * m.hidden * 2 * tokens
-        inside = (1 - 1 / run.tensor_parallel) / run.tensor_link_bytes_per_second
-        across = max(0, 1 - run.local_gpus / run.tensor_parallel) / network
-        run.tensor_parallel_seconds = reduced * max(inside, across)
-    share_away = max(0, 1 - run.local_gpus / (run.expert_parallel * run.tensor_parallel))
-    slowest = max(1 / run.link_bytes_per_second, share_away * run.gpus_per_node / network)
-    run.tensor_parallel_seconds += run.exchanged_bytes_per_token * tokens / run.model_parallel * slowest
+    run.tensor_parallel_seconds = reducing_seconds(run) + exchanging_seconds(run)
     spans = run.context_parallel * run.tensor_parallel > run.local_gpus
     slowest = max(1 / run.link_bytes_per_second, run.gpus_per_node / network if spans else 0)
     sent = run.context_bytes_per_token * tokens / run.model_parallel * slowest
     run.context_parallel_seconds = max(0, sent - k.communication_overlap * run.attention_seconds)
     run.gpu_seconds = run.matmul_seconds + run.attention_seconds + run.traffic_seconds
     run.gpu_seconds += run.logits_seconds + run.dequantize_seconds
-    moving = run.collective_seconds + run.copied_seconds
-    shown = max(k.communication_floor * moving, moving - k.communication_overlap * run.gpu_seconds)
-    shown = shown / moving if moving else 0
-    run.offload_seconds = shown * run.copied_seconds
-    run.communication_seconds = shown * run.collective_seconds
-    run.communication_seconds += run.tensor_parallel_seconds + run.context_parallel_seconds
-    behind = k.host_overlap * run.gpu_seconds + run.communication_seconds
-    run.host_exposed_seconds = max(0, run.host_seconds - behind)
+    show(run)
     busy = run.gpu_seconds + run.host_exposed_seconds + run.communication_seconds + run.offload_seconds
-    busy *= 1 + k.waiting_per_doubling * math.log2(run.gpu_count)
+    # Waits for other GPUs, once a step unless weights are gathered: the delays of its micro-steps even out.
+    delays = 1 if run.shards_weights else run.grad_accum
+    busy *= 1 + k.waiting_per_doubling * math.log2(run.gpu_count) / math.sqrt(delays)
     busy *= 1 + k.bubble_share * (stages - 1) / run.grad_accum
     run.step_seconds = busy + run.optimizer_seconds + run.host_per_step_seconds
     run.tokens_per_second_per_gpu = tokens / run.step_seconds / run.model_parallel

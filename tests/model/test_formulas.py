@@ -1,5 +1,6 @@
 """Each term of memory and speed equals the same term worked out in Python, for runs of every kind."""
 
+import itertools
 import math
 import random
 from collections.abc import Iterator
@@ -35,7 +36,10 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "lora_rank": (None, 8, 64), "lora_dropout": (None, 0, 0.1), "kbit_upcast": (None, 0, 1),
     "autocast": (None, None, 0, 1), "adapter_bytes": (None, None, 2, 4), "weight_bytes": (None, None, 4),
     "training_precision": (None, None, "bf16", "amp", "fp16", "fp32", "deepspeed_bf16"),
-    "optimizer": (None, "adamw", "adamw_fused", "adamw8bit", "adamw_inbwd", "paged32", "paged8bit_inbwd"),
+    "optimizer": (
+        None, "adamw", "adamw_foreach", "adamw_fused", "adamw8bit", "adamw_inbwd", "paged32",
+        "paged8bit_inbwd",
+    ),
     "sharding": (None, "zero1", "zero2", "zero3", "fsdp", "ddp"), "micro_batch": (None, 1, 4, 16),
     "seq_len": (None, 256, 4096, 16384, 131072), "grad_accum": (None, 1, 8),
     "checkpointing": (None, "none", "sac", "full"), "flash_attention": (None, None, 0, 1, 2),
@@ -116,6 +120,30 @@ def traced_runs(tables: Tables) -> Iterator[Row]:
         yield named | {"recipe": name, "method": recipe["method"]}
 
 
+def mixtures_in_engines() -> Iterator[Row]:
+    """Yield runs of mixtures, and of a dense model, with what engines do since 2024 and since May 2026."""
+    months = (None, date(2023, 12, 31), date(2024, 1, 1), date(2026, 4, 30), date(2026, 5, 1))
+    models = ("qwen3-30b-a3b", "nemotron-3-nano-30b-a3b", "llama-3.1-70b")
+    for model, gpu, software_date in itertools.product(models, ("h100-sxm-80gb", "b200-sxm-180gb"), months):
+        run = {"calibration": "worked", "stack": "te", "model": model, "gpu": gpu, "gpu_count": 48}
+        run |= {"software_date": software_date, "sharding": "zero1", "grad_accum": 4}
+        for method, fp8, tensor in itertools.product(("pretrain", "lora"), (0, 1, 2), (1, 3, 6)):
+            experts = {} if model.startswith("llama") else {"expert_parallel": 4}
+            yield run | experts | {"method": method, "fp8": fp8, "tensor_parallel": tensor}
+
+
+def dated_runs() -> Iterator[Row]:
+    """Yield runs on both sides of the days since when libraries remember less."""
+    days = (date(2023, 3, 31), date(2023, 4, 1), date(2023, 9, 30), date(2023, 10, 1), date(2024, 6, 30),
+            date(2024, 7, 1))  # fmt: skip
+    for method, day, optimizer in itertools.product(
+        ("full", "lora", "qlora"), days, (None, "adamw_foreach", "adamw_fused")
+    ):
+        run = {"calibration": "worked", "model": "llama-3.1-8b", "gpu": "a100-sxm-80gb", "method": method}
+        run |= {"software_date": day, "optimizer": optimizer, "checkpointing": "none"}
+        yield run | {"stack": "foak", "lora_rank": 256, "lora_targets": "q_proj+v_proj"}
+
+
 @pytest.fixture(scope="module")
 def tables(model: duckdb.DuckDBPyConnection) -> Iterator[Tables]:
     """The tables with what no model or card of the catalogue has: two experts, and no rate of fp32."""
@@ -150,7 +178,7 @@ def differences(found: list[Row], worked: list[SimpleNamespace], runs: list[Row]
 
 
 def test_memory_and_speed_are_what_the_formulas_say(model: duckdb.DuckDBPyConnection, tables: Tables) -> None:
-    runs = [*traced_runs(tables), *drawn_runs(700)]
+    runs = [*traced_runs(tables), *drawn_runs(700), *mixtures_in_engines(), *dated_runs()]
     worked = [work_out(run, tables) for run in runs]
     found = answers(model, "memory_terms_of", runs)
     assert {"peak_bytes", "needed_gib", "memory_gib", "reserved_gib", "peak_phase", "recipe"} <= set(found[0])
