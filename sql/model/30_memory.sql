@@ -56,7 +56,7 @@ SELECT
         layer_bytes_per_token
         -- Until version 0.43.2, bitsandbytes kept the input of each quantized layer.
         - CASE
-            WHEN is_quantized AND software_date < DATE '2024-07-01' THEN 0e0
+            WHEN is_quantized AND quantization <> 'gptq' AND software_date < DATE '2024-07-01' THEN 0e0
             ELSE frozen_input_bytes_per_token
         END
     )
@@ -73,7 +73,7 @@ SELECT
     -- (distributed/activation_checkpoint.py) saves the output of attention and of every second linear layer
     -- (query, value, gate and down projection), but recomputes grouped products of experts.
     layers * CASE
-        WHEN kernels IN ('engine', 'mosaic') THEN k.stored_engine * attention_bytes_per_token
+        WHEN kernels IN ('engine', 'mosaic') THEN k.stored_engine * k.stored_eager * attention_bytes_per_token
         WHEN experts > 1 THEN bytes_16bit() * (2e0 * query_width + key_value_width)
         -- NVFP4, in five of six layers, is not on the list of that policy.
         ELSE bytes_16bit() * (query_width + CASE WHEN fp8 = 2 THEN 1e0 / 6 ELSE 1e0 END

@@ -258,7 +258,7 @@ SELECT
     -- For adapters, all these tensors are in fp32.
     CASE WHEN is_full THEN params_total ELSE adapter_params END
         * CASE
-            WHEN NOT is_full THEN adamw_fp32_bytes()
+            WHEN NOT is_full OR has_masters THEN adamw_fp32_bytes()
             ELSE 3e0 * full_weight_bytes
                 + CASE WHEN is_8bit_optimizer THEN 4e0 ELSE 4e0 * full_weight_bytes END
         END
@@ -309,11 +309,10 @@ WITH _speed_compute AS (
             * (product_passes + recompute_passes) * k.weight_reads / memory_bytes_per_second
             AS weight_read_seconds,
         -- Tokens travel to their experts and back in 16 bits, in the forward and the backward pass: 4 x 2
-        -- bytes. A token whose expert is on its own rank does not travel.
+        -- bytes.
         CASE
             WHEN expert_params > 0
                 THEN 8e0 * layers * hidden * experts_active * k.expert_exchange
-                    * (expert_parallel - 1) / expert_parallel
             ELSE 0e0
         END AS exchanged_bytes_per_token,
         (matmul_seconds_per_token * micro_step_tokens + weight_read_seconds) / model_parallel
@@ -357,7 +356,8 @@ WITH _speed_compute AS (
         -- Offloaded weights are read twice, gradients written once, and checkpoints written and read once.
         CASE
             WHEN offload LIKE '%cpu%'
-                THEN (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second
+                THEN (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / model_parallel
+                    / host_bytes_per_second
             ELSE 0e0
         END + CASE
             WHEN offload LIKE '%act%'
@@ -426,10 +426,10 @@ _speed_communication AS (
                     )
             ELSE 0e0
         END * exposed_tensor_share(kernels, is_full, software_date)
-        -- A token crosses the network once for each node with any of its experts, and NVLink passes it on
-        -- to the GPUs there (DeepEP, HybridEP).
+        -- A token whose expert is on its own rank does not travel. Others cross the network once for each node
+        -- with any of their experts, and NVLink passes them on to the GPUs there (DeepEP, HybridEP).
         + exchanged_bytes_per_token * micro_step_tokens / model_parallel * (
-            1 / link_bytes_per_second
+            (expert_parallel - 1) / expert_parallel / link_bytes_per_second
             + (expert_nodes - 1) * (1 - pow(1 - 1 / expert_nodes, experts_active)) / experts_active
             * gpus_per_node / network_bytes_per_second
         ) AS tensor_parallel_seconds,

@@ -498,7 +498,8 @@ def remember_activations(run: SimpleNamespace) -> None:
     is_eager, is_whole = run.flash_attention == 0, run.checkpointing == "none"
     run.checkpoint_bytes_per_token = m.layers * m.hidden * (4 if run.fp32_residual else 2)
     of_kernels = {"compiled": k.stored_compiled, "engine": k.stored_engine, "mosaic": k.stored_engine}
-    stores_more = run.is_quantized and bool(run.software_date) and run.software_date < date(2024, 7, 1)
+    stores_more = run.is_quantized and run.quantization != "gptq"
+    stores_more &= bool(run.software_date) and run.software_date < date(2024, 7, 1)
     dropout = run.dropout_bytes_per_token if run.has_dropout and run.has_adapters else 0
     layer = run.layer_bytes_per_token - (0 if stores_more else run.frozen_input_bytes_per_token)
     layer *= k.stored_eager * of_kernels.get(run.kernels, 1)
@@ -554,7 +555,7 @@ def remember_activations(run: SimpleNamespace) -> None:
 def selected_bytes(run: SimpleNamespace) -> float:
     """Return the bytes per token and layer that selective checkpointing keeps besides the layer's input."""
     if run.kernels in ("engine", "mosaic"):  # all but the MLP's
-        return float(run.k.stored_engine * run.attention_bytes_per_token)
+        return float(run.k.stored_engine * run.k.stored_eager * run.attention_bytes_per_token)
     attention, query = run.query_width, run.query_width
     if run.m.experts > 1:  # of grouped products, torchtitan keeps none
         return float(2 * (attention + query + run.key_value_width))
@@ -658,13 +659,13 @@ def rate(run: SimpleNamespace) -> None:
     is_tuned, over_a100 = run.kernels in ("engine", "mosaic"), run.gemm_flops / 271e12
     run.matmul_flops_per_second = run.gemm_flops * k.gemm_efficiency
     if not is_tuned:
-        run.matmul_flops_per_second *= over_a100**k.gemm_exponent
+        run.matmul_flops_per_second *= max(1, over_a100) ** k.gemm_exponent
         run.matmul_flops_per_second *= 1 if g.vendor == "nvidia" else k.default_other_vendor
     if g.bf16_dense_tflops is None and run.training_precision != "fp16":
         run.matmul_flops_per_second *= k.emulated_bf16_rate
     progress = k.progress if run.kernels == "engine" else 0
     run.matmul_flops_per_second /= math.exp(progress * run.software_age_years)
-    run.matmul_flops_per_second *= g.tdp_w / peak / 1.1 if throttles(g) else 1
+    run.matmul_flops_per_second *= (g.tdp_w / peak / 1.1) ** k.sustained_exponent if throttles(g) else 1
     run.attention = "eager" if run.flash_attention == 0 else "flash"
     if run.attention == "flash" and g.architecture in BEFORE_AMPERE:
         run.attention = "efficient"
@@ -893,17 +894,17 @@ def time_micro_step(run: SimpleNamespace) -> None:
     loops = run.stack == "hf" and run.expert_params > 0
     loop = m.layers * m.experts * (2 + again) * k.expert_loop_seconds if loops else 0
     run.host_floor_seconds = run.host_factor * host + loop
-    moved = 28 * run.adapter_params  # AdamW reads or writes seven numbers of 4 bytes
-    if run.is_full:
+    moved = 28.0  # AdamW reads or writes seven numbers of 4 bytes
+    if run.is_full and not run.has_masters:
         moments = 4 if "8bit" in run.optimizer else 4 * run.full_weight_bytes
-        moved = m.params_total * (3 * run.full_weight_bytes + moments)
+        moved = 3 * run.full_weight_bytes + moments
+    moved *= m.params_total if run.is_full else run.adapter_params
     if run.steps_foreach and run.training_precision != "deepspeed_bf16" and "cpu" not in run.offload:
         moved *= (13 + 8) / (4 + 3)  # tensors read and written, one operation at a time and fused
     run.optimizer_seconds_unsharded = moved * k.optimizer_traffic / memory
     run.gathered_bytes = m.params_linear * run.linear_width + run.params_unquantized * 2
     run.gather_passes = 2 + (again if run.sharding == "zero3" else 0)
-    away = 1 - 1 / run.expert_parallel
-    exchanged = 4 * 2 * m.layers * m.hidden * run.experts_active * k.expert_exchange * away
+    exchanged = 4 * 2 * m.layers * m.hidden * run.experts_active * k.expert_exchange
     run.exchanged_bytes_per_token = exchanged if run.expert_params else 0
     keys_and_values = 2 * m.layers * run.key_value_width * 2
     run.context_bytes_per_token = keys_and_values * (3 + again) * (run.context_parallel - 1)
@@ -967,13 +968,14 @@ def reducing_seconds(run: SimpleNamespace) -> float:
 def exchanging_seconds(run: SimpleNamespace) -> float:
     """Return the seconds in which tokens travel to their experts and back.
 
-    All pass a link in the node. A token also passes the network to each other node that has an expert of its
+    All but those of experts on their own rank pass a link in the node. A token also passes the network to each other node that has an expert of its
     own, each expert being on any of the nodes alike; the GPUs of a node share its network.
     """
     nodes = run.expert_nodes = max(1, run.expert_parallel * run.tensor_parallel / run.local_gpus)
     reached = (nodes - 1) * (1 - (1 - 1 / nodes) ** run.experts_active)
     crossings = reached / run.experts_active
-    a_byte = 1 / run.link_bytes_per_second + crossings * run.gpus_per_node / run.network_bytes_per_second
+    a_byte = (1 - 1 / run.expert_parallel) / run.link_bytes_per_second
+    a_byte += crossings * run.gpus_per_node / run.network_bytes_per_second
     return float(run.exchanged_bytes_per_token * run.micro_step_tokens / run.model_parallel * a_byte)
 
 
@@ -1019,7 +1021,7 @@ def time_step(run: SimpleNamespace) -> None:
     if "cpu" in run.offload:
         moved = run.optimizer_seconds_unsharded * run.memory_bytes_per_second
         run.optimizer_seconds = moved / (k.host_memory_gb_s * 1e9) / run.node_count
-        loaded = (run.gathered_bytes * 2 + run.reduced_bytes) / ranks
+        loaded = (run.gathered_bytes * 2 + run.reduced_bytes) / ranks / run.model_parallel
         run.copied_seconds = loaded / run.host_bytes_per_second
     run.optimizer_seconds /= run.grad_accum
     if "act" in run.offload:
