@@ -212,10 +212,11 @@ SELECT
     -- The backward pass moves twice as many bytes as the forward pass.
     CASE
         WHEN is_counted THEN moved_bytes_per_token / (memory_bytes_per_second * k.bandwidth_efficiency)
-        ELSE layers * layer_bytes_per_token
+        ELSE layers
             * (
-                k.traffic_fused * (1 + fp32_residual * k.traffic_fp32_residual)
-                + CASE WHEN is_full THEN 0e0 ELSE k.adapter_traffic END
+                layer_bytes_per_token * k.traffic_fused * (1 + fp32_residual * k.traffic_fp32_residual)
+                -- Dropout and the products of an adapter read its input and its output, and write the output.
+                + k.adapter_traffic * bytes_16bit() * (adapted_in + adapted_out)
             )
             * (3e0 + recompute_passes) / memory_bytes_per_second
     END AS elementwise_seconds_per_token,

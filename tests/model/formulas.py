@@ -860,9 +860,9 @@ def time_tokens(run: SimpleNamespace) -> None:
         # Two products forward and five backward, of which the causal mask leaves half.
         flops = (2 + 5 + 2 * again) * 2 * run.attention_length / 2 * run.query_width * m.layers
         run.attention_seconds_per_token = flops / run.attention_flops_per_second
-    traffic = k.traffic_fused * (1 + run.fp32_residual * k.traffic_fp32_residual)
-    traffic += 0 if run.is_full else k.adapter_traffic
-    run.elementwise_seconds_per_token = m.layers * run.layer_bytes_per_token * traffic * (3 + again) / memory
+    moved = run.layer_bytes_per_token * k.traffic_fused * (1 + run.fp32_residual * k.traffic_fp32_residual)
+    moved += k.adapter_traffic * 2 * (run.adapted_in + run.adapted_out)
+    run.elementwise_seconds_per_token = m.layers * moved * (3 + again) / memory
 
 
 def time_micro_step(run: SimpleNamespace) -> None:
