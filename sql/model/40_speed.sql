@@ -215,8 +215,10 @@ SELECT
         ELSE layers
             * (
                 layer_bytes_per_token * k.traffic_fused * (1 + fp32_residual * k.traffic_fp32_residual)
-                -- Dropout and the products of an adapter read its input and its output, and write the output.
-                + k.adapter_traffic * bytes_16bit() * (adapted_in + adapted_out)
+                -- Dropout and the products of an adapter read its input and its output, and write the output,
+                -- which engines fuse with their own products (TEFusedLoRALinear in Megatron-Bridge).
+                + CASE WHEN kernels = 'engine' THEN 0e0 ELSE k.adapter_traffic END
+                * bytes_16bit() * (adapted_in + adapted_out)
             )
             * (3e0 + recompute_passes) / memory_bytes_per_second
     END AS elementwise_seconds_per_token,

@@ -861,7 +861,8 @@ def time_tokens(run: SimpleNamespace) -> None:
         flops = (2 + 5 + 2 * again) * 2 * run.attention_length / 2 * run.query_width * m.layers
         run.attention_seconds_per_token = flops / run.attention_flops_per_second
     moved = run.layer_bytes_per_token * k.traffic_fused * (1 + run.fp32_residual * k.traffic_fp32_residual)
-    moved += k.adapter_traffic * 2 * (run.adapted_in + run.adapted_out)
+    if run.kernels != "engine":
+        moved += k.adapter_traffic * 2 * (run.adapted_in + run.adapted_out)
     run.elementwise_seconds_per_token = m.layers * moved * (3 + again) / memory
 
 
