@@ -71,7 +71,7 @@ def test_more_gpus_where_nothing_is_in_time(session: Session) -> None:
 
 
 def test_lora_that_costs_no_more_than_qlora(session: Session) -> None:
-    job = {"model": "llama-3.2-1b", "tokens": 10e6, "source": "vast"}
+    job = {"model": "qwen3-1.7b", "tokens": 10e6, "source": "vast"}
     lora = pick(session, "cheapest", Job(**job, method="lora"))
     line = f"Take LoRA, without quantization: {cost_text(lora)}.{careful_text(lora)}"
     assert told(session, **job, method="qlora") == [line]

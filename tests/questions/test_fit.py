@@ -110,7 +110,7 @@ def test_two_cards_are_compared_for_a_job(sample_home: Home, prices: python.Pric
     best = prices.cheapest(**QLORA, kind="spot,on_demand", gpu="l40s", limit=1)[0]
     assert {name: facts[f"job_{name}"]["one_value"] for name in COMPARED_OF_A_JOB} == {
         name: str(best[name]) for name in COMPARED_OF_A_JOB
-    }
+    } | {"total_usd": f"{best['total_usd']:.4f}"}
     # Nothing runs it there.
     assert {facts[f"job_{name}"]["other_value"] for name in COMPARED_OF_A_JOB} == {None}
     assert [facts[f"job_{name}"]["meaning"] for name in COMPARED_OF_A_JOB] == [*COMPARED_OF_A_JOB.values()]
