@@ -118,7 +118,8 @@ _speed_efficiency AS (
             * CASE
                 WHEN memory_type LIKE 'GDDR%'
                     THEN pow(
-                        least(1e0, tdp_w / bf16_dense_tflops / sustained_watts_per_tflop()), k.sustained_exponent
+                        least(1e0, tdp_w / bf16_dense_tflops / sustained_watts_per_tflop()),
+                        k.sustained_exponent
                     )
                 ELSE 1e0
             END
@@ -429,8 +430,8 @@ _speed_communication AS (
                     )
             ELSE 0e0
         END * exposed_tensor_share(kernels, is_full, software_date)
-        -- A token whose expert is on its own rank does not travel. Others cross the network once for each node
-        -- with any of their experts, and NVLink passes them on to the GPUs there (DeepEP, HybridEP).
+        -- A token whose expert is on its own rank does not travel. Others cross the network once for each
+        -- node with any of their experts, and NVLink passes them on to its GPUs (DeepEP, HybridEP).
         + exchanged_bytes_per_token * micro_step_tokens / model_parallel * (
             (expert_parallel - 1) / expert_parallel / link_bytes_per_second
             + (expert_nodes - 1) * (1 - pow(1 - 1 / expert_nodes, experts_active)) / experts_active

@@ -969,8 +969,9 @@ def reducing_seconds(run: SimpleNamespace) -> float:
 def exchanging_seconds(run: SimpleNamespace) -> float:
     """Return the seconds in which tokens travel to their experts and back.
 
-    All but those of experts on their own rank pass a link in the node. A token also passes the network to each other node that has an expert of its
-    own, each expert being on any of the nodes alike; the GPUs of a node share its network.
+    All but those of experts on their own rank pass a link in the node. A token also passes the network to
+    each other node that has an expert of its own, each expert being on any of the nodes alike; the GPUs of a
+    node share its network.
     """
     nodes = run.expert_nodes = max(1, run.expert_parallel * run.tensor_parallel / run.local_gpus)
     reached = (nodes - 1) * (1 - (1 - 1 / nodes) ** run.experts_active)
