@@ -16,8 +16,8 @@ _plans AS (
         coalesce(g.bf16_dense_tflops, g.fp16_dense_tflops) AS dense_tflops,
         p.tokens_per_second_per_gpu * 2e-12 * (m.params_active - (m.params_total - m.params_linear))
         * CASE WHEN p.method IN ('full', 'pretrain') THEN 3 ELSE 2 END
-        -- The products of some consumer cards were measured above the peak of their datasheets, those of others
-        -- are expected up to most_above_datasheet.
+        -- The products of some consumer cards were measured above the peak of their datasheets, and those
+        -- of others are expected up to most_above_datasheet.
         / greatest(dense_tflops, coalesce(
             g.gemm_bf16_measured_tflops, dense_tflops * most_above_datasheet()
         )) AS utilization,
