@@ -26,7 +26,7 @@ SELECT
             WHEN is_full AND is_trainer
                 THEN (2e0 * bytes_fp32() - bytes_8bit_moments()) * vocab * hidden / params_total
             ELSE 0e0
-        END
+        END + CASE WHEN has_masters THEN bytes_fp32() ELSE 0e0 END
         WHEN has_masters THEN 3e0 * bytes_fp32()
         WHEN is_full THEN 2e0 * full_weight_bytes
         ELSE 2e0 * adapter_bytes
@@ -247,7 +247,8 @@ _memory_states AS (
         -- micro-batch (reshard_after_forward), and their gradients unsharded, in fp32.
         CASE
             WHEN gathers_weights AND pipeline_parallel > 1 AND kernels = 'compiled'
-                THEN params_linear * (linear_width + bytes_fp32()) / model_parallel
+                THEN params_linear * (linear_width + CASE WHEN is_full THEN bytes_fp32() ELSE 0e0 END)
+                    / model_parallel
             WHEN gathers_weights THEN layer_units_bytes / tensor_parallel
             ELSE 0e0
         END AS units_bytes,

@@ -16,25 +16,30 @@ CREATE OR REPLACE MACRO synced_host_share() AS 0.25e0;
 COMMENT ON FUNCTION synced_host_share IS
     'Share of the host time that is never hidden in a mixture of experts: before it launches the products, the host waits in each layer for the numbers of tokens per expert (cuda_sync_point in Megatron-LM''s moe/token_dispatcher.py), and the GPU for the host thereafter. Assumed.';
 
-CREATE OR REPLACE MACRO captures_step(kernels, experts, is_hybrid, fp8, architecture, software_date) AS
+CREATE OR REPLACE MACRO captures_step(
+    kernels, is_full, experts, is_hybrid, fp8, architecture, segment, software_date
+) AS
     coalesce(
-        kernels = 'engine' AND experts > 1 AND NOT is_hybrid AND fp8 >= 1
-        AND architecture LIKE 'Blackwell%' AND coalesce(software_date >= DATE '2026-05-01', TRUE), FALSE
+        kernels = 'engine' AND is_full AND experts > 1 AND NOT is_hybrid AND fp8 >= 1
+        AND architecture LIKE 'Blackwell%' AND segment = 'datacenter'
+        AND coalesce(software_date >= DATE '2026-05-01', TRUE), FALSE
     );
 COMMENT ON FUNCTION captures_step IS
-    'True if an engine captures the whole step of a mixture of experts in one CUDA graph, without host time, and fuses the products of experts with activation and quantization: Megatron''s recipes for MXFP8 on Blackwell since May 2026 (_enable_hybridep_full_iteration_mxfp8 in Megatron-Bridge''s perf_recipes/qwen/common.py; container 26.06 made them 27 to 43% faster, but no faster on H100). Recipes of hybrids with state-space layers capture parts only (perf_recipes/nemotronh).';
+    'True if an engine that trains all weights captures the whole step of a mixture of experts in one CUDA graph, without host time, and fuses the products of experts with activation and quantization: Megatron''s recipes for MXFP8 on Blackwell since May 2026 (_enable_hybridep_full_iteration_mxfp8 in Megatron-Bridge''s perf_recipes/qwen/common.py; container 26.06 made them 27 to 43% faster, but no faster on H100). Recipes of hybrids with state-space layers capture parts only (perf_recipes/nemotronh).';
 
 CREATE OR REPLACE MACRO fused_sorting_share() AS 0.5e0;
 COMMENT ON FUNCTION fused_sorting_share IS
     'Share of the time for sorting tokens by expert that remains if captures_step is true: dispatching tokens still copies them, but nothing else does. Assumed.';
 
-CREATE OR REPLACE MACRO exposed_tensor_share(kernels, is_full, software_date) AS
+CREATE OR REPLACE MACRO exposed_tensor_share(kernels, is_full, software_date, is_linked) AS
     CASE
-        WHEN kernels = 'engine' AND is_full AND coalesce(software_date >= DATE '2024-01-01', TRUE) THEN 0.5e0
+        WHEN kernels = 'engine' AND is_full AND is_linked
+            AND coalesce(software_date >= DATE '2024-01-01', TRUE)
+            THEN 0.5e0
         ELSE 1e0
     END;
 COMMENT ON FUNCTION exposed_tensor_share IS
-    'Share of the time of tensor parallelism''s collectives that is exposed. Transformer Engine''s user buffers exchange one part of a tensor while the product of another part runs (tp_comm_overlap in Megatron-Bridge''s docs/performance-guide.md); half is assumed to remain, for the first and last parts and for the multiprocessors that the exchange occupies. Adapters gather the inputs once more (peft/utils.py).';
+    'Share of the time of tensor parallelism''s collectives that is exposed. is_linked: true if NVLink joins the group. Transformer Engine''s user buffers exchange one part of a tensor while the product of another part runs (tp_comm_overlap in Megatron-Bridge''s docs/performance-guide.md); half is assumed to remain, for the first and last parts and for the multiprocessors that the exchange occupies. Adapters gather the inputs once more (peft/utils.py).';
 
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
@@ -77,8 +82,9 @@ WITH _speed_rates AS (
         -- The cost of routing and sorting tokens in older engines, relative to the newest.
         CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END
             AS expert_overhead,
-        captures_step(s.kernels, s.experts, s.is_hybrid, s.fp8, s.architecture, s.software_date)
-            AS is_captured,
+        captures_step(
+            s.kernels, s.is_full, s.experts, s.is_hybrid, s.fp8, s.architecture, s.segment, s.software_date
+        ) AS is_captured,
         k.expert_half_width * expert_overhead / s.intermediate
             * CASE WHEN is_captured THEN fused_sorting_share() ELSE 1e0 END AS expert_width_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in
@@ -333,12 +339,12 @@ WITH _speed_compute AS (
             elementwise_seconds_per_token * micro_step_tokens * (1 - k.cache_gain * cached_share)
             + fixed_traffic_seconds
         ) / model_parallel AS traffic_seconds,
-        -- The last stage of a pipeline computes the head, for which the other stages wait. Layers that cannot
-        -- be split evenly are split to make room for it: Llama 3.1 405B has 126, and 8 or 16 stages.
+        -- The last stage of a pipeline computes the head, for which the other stages wait, unless the layers
+        -- are split to make room for it and the embeddings: Llama 3.1 405B has 126, for 8 or 16 stages.
         logits_seconds_per_token * micro_step_tokens / tensor_parallel
             * (
                 1 / pipeline_parallel
-                + CASE WHEN layers % pipeline_parallel = 0 THEN k.head_imbalance ELSE 0e0 END
+                + CASE WHEN (layers + 2) % pipeline_parallel = 0 THEN 0e0 ELSE k.head_imbalance END
                 * (1 - 1 / pipeline_parallel)
             ) AS logits_seconds,
         dequantization_seconds / model_parallel AS dequantize_seconds,
@@ -360,8 +366,8 @@ WITH _speed_compute AS (
         -- Offloaded weights are read twice, gradients written once, and checkpoints written and read once.
         CASE
             WHEN offload LIKE '%cpu%'
-                THEN (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / model_parallel
-                    / host_bytes_per_second
+                THEN (gathered_bytes * 2e0 + reduced_bytes) / model_parallel / host_bytes_per_second
+                    / CASE WHEN shards_optimizer THEN data_parallel ELSE 1e0 END
             ELSE 0e0
         END + CASE
             WHEN offload LIKE '%act%'
@@ -429,7 +435,10 @@ _speed_communication AS (
                         greatest(0e0, 1 - local_gpus / tensor_parallel) / network_bytes_per_second
                     )
             ELSE 0e0
-        END * exposed_tensor_share(kernels, is_full, software_date)
+        END * exposed_tensor_share(
+            kernels, is_full, software_date,
+            peer_to_peer AND nvlink_gb_s IS NOT NULL AND tensor_parallel <= linked_gpus
+        )
         -- A token whose expert is on its own rank does not travel. Others cross the network once for each
         -- node with any of their experts, and NVLink passes them on to its GPUs (DeepEP, HybridEP).
         + exchanged_bytes_per_token * micro_step_tokens / model_parallel * (
@@ -460,9 +469,9 @@ _speed_exposed AS (
         -- Gathered weights, scattered gradients and offloaded tensors travel while the GPU computes.
         greatest(k.communication_floor, 1 - k.communication_overlap * gpu_seconds
             / nullif(collective_seconds + copied_seconds, 0e0)) AS exposed_share,
-        coalesce(exposed_share * collective_seconds, 0e0) + tensor_parallel_seconds
-            + context_parallel_seconds AS communication_seconds,
-        coalesce(exposed_share * copied_seconds, 0e0) AS offload_seconds,
+        exposed_share * collective_seconds + tensor_parallel_seconds + context_parallel_seconds
+            AS communication_seconds,
+        exposed_share * copied_seconds AS offload_seconds,
         -- The host keeps working while the GPU waits for other GPUs.
         greatest(
             CASE WHEN expert_params > 0 AND stack <> 'hf' THEN synced_host_share() ELSE 0e0 END

@@ -476,6 +476,7 @@ def remember_optimizer(run: SimpleNamespace) -> None:
         run.optimizer_bytes = 2.06
         if run.is_full and run.is_trainer:  # the moments of embeddings stay in fp32
             run.optimizer_bytes += (8 - 2.06) * m.vocab * m.hidden / m.params_total
+        run.optimizer_bytes += 4 if run.has_masters else 0
     else:  # two moments, and the master
         run.optimizer_bytes = (3 if run.has_masters else 2) * width
     if run.optimizer.startswith("paged") and run.memory_metric != "smi":
@@ -573,7 +574,8 @@ def remember_units(run: SimpleNamespace) -> None:
         run.units_bytes = k.fsdp_layers * layer / run.tensor_parallel
         if run.pipeline_parallel > 1 and run.kernels == "compiled":
             # torchtitan gathers a stage once for all micro-batches, and keeps its gradients whole in fp32.
-            run.units_bytes = m.params_linear * (run.linear_width + 4) / run.model_parallel
+            whole = run.linear_width + (4 if run.is_full else 0)
+            run.units_bytes = m.params_linear * whole / run.model_parallel
     if run.gathers_weights and run.is_full and run.sharding == "fsdp":
         run.whole = 2 / run.model_parallel  # gradients of a unit before they are scattered
     run.first_gradient_bytes = run.whole * (m.params_linear / m.layers + m.vocab * m.hidden)
@@ -813,8 +815,9 @@ def captures_step(run: SimpleNamespace) -> bool:
     """True if an engine runs a mixture's step as one CUDA graph: Megatron on Blackwell, since May 2026."""
     is_new = run.software_date is None or run.software_date >= date(2026, 5, 1)
     is_mixture = run.m.experts > 1 and not run.is_hybrid
-    is_blackwell = str(run.g.architecture).startswith("Blackwell")
-    return run.kernels == "engine" and run.fp8 >= 1 and is_new and is_mixture and is_blackwell
+    is_blackwell = str(run.g.architecture).startswith("Blackwell") and run.g.segment == "datacenter"
+    trains_all = run.kernels == "engine" and run.is_full
+    return trains_all and run.fp8 >= 1 and is_new and is_mixture and is_blackwell
 
 
 def time_tokens(run: SimpleNamespace) -> None:
@@ -953,8 +956,8 @@ def time_links(run: SimpleNamespace) -> None:
 def reducing_seconds(run: SimpleNamespace) -> float:
     """Return the seconds that tensor parallelism's all-reduces take and show: arXiv 1909.08053.
 
-    There are four of a layer's activations, each in two passes. Engines hide half of them since 2024, but not
-    those of adapters.
+    There are four of a layer's activations, each in two passes. Engines hide half of them since 2024 where
+    NVLink joins the group, but not those of adapters.
     """
     ranks, is_old = run.tensor_parallel, run.software_date and run.software_date < date(2024, 1, 1)
     if ranks == 1:
@@ -962,7 +965,8 @@ def reducing_seconds(run: SimpleNamespace) -> float:
     reduced = 4 * 2 * run.layers / run.pipeline_parallel * run.hidden * 2 * run.micro_step_tokens
     inside = (1 - 1 / ranks) / run.tensor_link_bytes_per_second
     across = max(0, 1 - run.local_gpus / ranks) / run.network_bytes_per_second
-    is_hidden = run.kernels == "engine" and run.is_full and not is_old
+    is_linked = run.g.peer_to_peer and run.g.nvlink_gb_s is not None and ranks <= run.linked_gpus
+    is_hidden = run.kernels == "engine" and run.is_full and not is_old and is_linked
     return float(reduced * max(inside, across) * (0.5 if is_hidden else 1))
 
 
@@ -1012,8 +1016,8 @@ def time_step(run: SimpleNamespace) -> None:
     run.cached_share *= run.is_counted
     elementwise = run.elementwise_seconds_per_token * tokens * (1 - k.cache_gain * run.cached_share)
     run.traffic_seconds = (elementwise + run.fixed_traffic_seconds) / run.model_parallel
-    # Only stages of equal layers wait for the head; of others, the last is given fewer.
-    waits = 1 / stages + (0 if m.layers % stages else k.head_imbalance) * (1 - 1 / stages)
+    # No stage waits for the head if the head and the embeddings take the places of two layers.
+    waits = 1 / stages + (k.head_imbalance if (m.layers + 2) % stages else 0) * (1 - 1 / stages)
     run.logits_seconds = run.logits_seconds_per_token * tokens / run.tensor_parallel * waits
     run.dequantize_seconds = run.dequantization_seconds / run.model_parallel
     run.host_seconds = (run.host_floor_seconds + run.hook_seconds) / stages
@@ -1023,7 +1027,8 @@ def time_step(run: SimpleNamespace) -> None:
     if "cpu" in run.offload:
         moved = run.optimizer_seconds_unsharded * run.memory_bytes_per_second
         run.optimizer_seconds = moved / (k.host_memory_gb_s * 1e9) / run.node_count
-        loaded = (run.gathered_bytes * 2 + run.reduced_bytes) / ranks / run.model_parallel
+        loaded = (run.gathered_bytes * 2 + run.reduced_bytes) / run.model_parallel
+        loaded /= ranks if run.shards_optimizer else 1
         run.copied_seconds = loaded / run.host_bytes_per_second
     run.optimizer_seconds /= run.grad_accum
     if "act" in run.offload:
