@@ -234,3 +234,23 @@ def test_twice_the_gpus_fit_as_likely(plans: duckdb.DuckDBPyConnection) -> None:
     assert more
     wrong = [row for row in more if row["more"] > context + ratio * row["gradients_gib"] + 1e-9]
     assert wrong == []
+
+
+def test_full_training_is_no_faster_than_adapters_over_pcie(model: duckdb.DuckDBPyConnection) -> None:
+    for gpu in ("rtx-4090", "l40s"):
+        job: Row = {
+            "model": "llama-3.1-70b", "gpu": gpu, "gpu_count": 8, "tensor_parallel": 8, "stack": "te",
+            "micro_batch": 1, "seq_len": 2048,
+        }  # fmt: skip
+        full, lora = answers(model, "speed_of", [job | {"method": "full"}, job | {"method": "lora"}])
+        assert lora["tokens_per_second_per_gpu"] >= full["tokens_per_second_per_gpu"], gpu
+
+
+def test_frozen_weights_of_a_pipeline_have_no_gradients(model: duckdb.DuckDBPyConnection) -> None:
+    job: Row = {
+        "model": "llama-3.1-70b", "gpu": "h100-sxm-80gb", "gpu_count": 16, "method": "lora",
+        "stack": "compile", "sharding": "fsdp", "grad_accum": 8, "pipeline_parallel": 2,
+    }  # fmt: skip
+    (found,) = answers(model, "memory_of", [job])
+    # Half of the model's weights stay gathered, in 16 bits.
+    assert found["memory_gib"] < 2 * 71e9 / 2 / 2**30 * 1.3
