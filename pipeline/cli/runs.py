@@ -1,6 +1,6 @@
 """Commands for a user's own measured runs, which correct gpufare's answers on the user's home."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -126,7 +126,7 @@ def add(
     tell(f"added {row['run_id']} to {home.own_runs}")
     for line in lines:
         tell(line)
-    if not out_of_memory or (each.ratio("memory") > 1 and not each.far):
+    if not out_of_memory or not (each.expected or each.far):
         tell(_FOLLOW)
     tell(f"to take it back: gpufare run remove {row['run_id']}")
 
@@ -205,11 +205,14 @@ def _died_line(each: "Compared") -> str:
     from pipeline.questions.numbers import number_text
 
     usable, needed = (number_text(of["memory"]) for of in (each.measured, each.estimated))
-    line = f"it ran out of the {usable} GiB of its card, and needs {needed} GiB by the estimate"
-    if each.ratio("memory") <= 1:
-        return f"{line}, as expected"
-    what = "that is far off, and corrects nothing" if "memory" in each.far else "the estimate is raised"
-    return f"{line}: {what}. Check that nothing else used the card, and the settings"
+    line = f"it ran out of the {usable} GiB of its card"
+    if each.expected:
+        return f"{line}, and needs {needed} GiB by the estimate, as expected"
+    what = ": that is far off, and corrects nothing" if "memory" in each.far else ", which is raised"
+    return (
+        f"{line}, but the estimate is {needed} GiB{what}. Check the settings, and that nothing else used the "
+        "card."
+    )
 
 
 def _lines(each: "Compared", quantity: str, answer: dict[str, str], gpus: int) -> list[str]:
@@ -256,7 +259,7 @@ def list_runs(form: str) -> None:
     out of memory, its measured memory is the usable memory of the card, a lower bound of what it needs.
     """
     from pipeline.cli.printing import show
-    from pipeline.model.corrections import compare
+    from pipeline.model.corrections import compare, own_corrections
     from pipeline.model.estimate import Estimator
     from pipeline.model.own_runs import read_own_runs
     from pipeline.warehouse.query import Result
@@ -266,7 +269,9 @@ def list_runs(form: str) -> None:
     for problem in own.problems:
         say(problem)
     with closing(Estimator(home=home)) as estimator:
-        rows = [_listed(each) for each in compare(estimator, own.runs)]
+        compared = compare(estimator, own.runs)
+    used = {run_id for row in own_corrections(home).rows for run_id in row["run_ids"]}
+    rows = [_listed(each, used) for each in compared]
     if not rows and form == "table":
         raise click.ClickException(f"{home.own_runs} has no runs: gpufare run add --help says how to add one")
     kinds = tuple("DOUBLE" if name.endswith(_NUMBERS) else "VARCHAR" for name in LISTED)
@@ -276,13 +281,13 @@ def list_runs(form: str) -> None:
 _NUMBERS = ("_measured", "_estimated", "_ratio")
 
 
-def _listed(each: "Compared") -> tuple[Any, ...]:
-    """Return a run as a row of LISTED."""
+def _listed(each: "Compared", used: Collection[str]) -> tuple[Any, ...]:
+    """Return a run as a row of LISTED; ``used``: the ids of the runs that correct something."""
     values = each.run.values
     cells: dict[str, Any] = {name: values.get(name, "") for name in LISTED}
     cells |= {
         "gpus": values.get("gpu_count") or "1",
-        "corrects": each.reason or ("where too low" if each.died else "yes"),
+        "corrects": each.reason or _corrects(each, used),
     }
     columns = {"memory": ("memory_gib", "memory"), "speed": ("tokens_per_second_per_gpu", "speed")}
     for quantity, (column, short) in columns.items():
@@ -290,6 +295,14 @@ def _listed(each: "Compared") -> tuple[Any, ...]:
         cells[f"{column}_measured"], cells[f"{column}_estimated"] = measured, estimated
         cells[f"{short}_ratio"] = round(measured / estimated, 3) if measured and estimated else None
     return tuple(cells[name] for name in LISTED)
+
+
+def _corrects(each: "Compared", used: Collection[str]) -> str:
+    """Say what a run corrects that nothing speaks against."""
+    if not each.died:
+        return "yes"
+    is_idle = each.expected and each.run.values["run_id"] not in used
+    return "nothing: as expected" if is_idle else "where too low"
 
 
 @run_group.command("remove")

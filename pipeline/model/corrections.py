@@ -36,14 +36,20 @@ NEAR_GPUS = 1.25
 """A speed is taken as miscounted if its ratio to the estimate is within this factor of the number of GPUs, or
 of its inverse: the total of all GPUs given as that of one, or the reverse."""
 
+BEYOND = 1e-3
+"""A run that died is taken to have needed more than the usable memory of its card by this share."""
+LEAST_NOISE = 1e-6
+"""The noise of what a run needed at least, as a share of the variance of the model's errors: so little that a
+run like it is raised beyond the usable memory, yet enough that the matrix of likenesses can be inverted."""
+
 Row = dict[str, Any]
 Groups = dict[tuple[Any, ...], list[tuple[str, float, Row]]]
-"""Runs as their ids, errors and settings, by quantity, whether they died, and settings."""
+"""Runs (id, error, what ``likeness`` compares), by quantity, whether they died, and the settings given."""
 Matrix = Sequence[Sequence[float]]
 
 _SETTINGS = """
 SELECT
-    job::INTEGER, needed_gib, usable_memory_gib, unnest(like_settings(t))
+    job::INTEGER, needed_gib, usable_memory_gib, like_settings(t)
 FROM memory_terms_of('estimate_rows') AS t
 WHERE job IS NOT NULL
 """
@@ -121,6 +127,11 @@ class Compared:
         return self.measured[quantity] / self.estimated[quantity]
 
     @property
+    def expected(self) -> bool:
+        """Whether the run ran out of memory as the estimate has it."""
+        return self.died and self.ratio("memory") < 1
+
+    @property
     def reason(self) -> str:
         """Why the run, or a quantity of it, corrects nothing; '' if all of it corrects answers."""
         too_far = (
@@ -137,9 +148,8 @@ def _died(run: CsvRow) -> bool:
 def compare(estimator: Estimator, runs: Sequence[CsvRow]) -> list[Compared]:
     """Return the runs beside their estimates, in order; ``estimator`` must not be corrected."""
     answers = estimator.estimate([run.values for run in runs], list(SETTINGS))
-    found = estimator.connection.execute(_SETTINGS)
-    names = [column[0] for column in found.description or []][1:]
-    facts = {job: dict(zip(names, values, strict=True)) for job, *values in found.fetchall()}
+    found = estimator.connection.execute(_SETTINGS).fetchall()
+    facts = {job: (needed, usable, settings) for job, needed, usable, settings in found}
     most = math.log(_parameter(estimator, "most_factor"))
     problems = (
         str(answer["error"]) or unknown_model(estimator, run.values["model"])
@@ -161,22 +171,18 @@ def unknown_model(estimator: Estimator, name: str) -> str:
     return f"model '{name}' is not known: add it with gpufare model add{nearest}"
 
 
-def _compared(run: CsvRow, answer: Mapping[str, str], facts: Row, most: float) -> Compared:
-    """Return a run beside its estimate; errors beyond ``most``, in logarithms, are too far."""
-    needed, usable, settings = facts.pop("needed_gib"), facts.pop("usable_memory_gib"), facts
-    measured, problems = dict[str, float](), list[str]()
-    for quantity, column in MEASURED.items():
-        try:
-            if (value := number(run.values, column)) is not None:
-                measured[quantity] = value
-        except RunError as error:
-            problems.append(str(error))
+def _compared(
+    run: CsvRow, answer: Mapping[str, str], facts: tuple[float, float, Row], most: float
+) -> Compared:
+    """Return a run beside its estimate; errors beyond ``most``, in logarithms, are too far. ``facts``: the
+    memory that is needed, the usable memory, and what ``likeness`` compares."""
+    needed, usable, settings = facts
+    measured, problem = _measured(run)
     estimated = {quantity: float(answer[column]) for quantity, column in ESTIMATED.items()}
     if died := _died(run):
         measured["memory"], estimated["memory"] = usable, needed
-    if not measured and not problems:
-        problems.append("it measured nothing")
-    problem = run.values.get("not_ready") or "; ".join(problems)
+    if not measured:
+        problem = problem or "it measured nothing"
     errors = {each: math.log(value / estimated[each]) for each, value in measured.items()}
     far = tuple(each for each, error in errors.items() if (error if died else abs(error)) > most)
     gpus = math.log(number(run.values, "gpu_count") or 1)
@@ -184,6 +190,20 @@ def _compared(run: CsvRow, answer: Mapping[str, str], facts: Row, most: float) -
     miscounted = ("speed",) if gpus and abs(abs(speed_error) - gpus) <= math.log(NEAR_GPUS) else ()
     far = tuple(dict.fromkeys((*far, *miscounted)))
     return Compared(run, measured, estimated, settings, far, miscounted, problem)
+
+
+def _measured(run: CsvRow) -> tuple[dict[str, float], str]:
+    """Return the measured values of a run by quantity, and why they correct nothing, or ''."""
+    measured, problems = dict[str, float](), list[str]()
+    for quantity, column in MEASURED.items():
+        try:
+            if (value := number(run.values, column)) is not None:
+                measured[quantity] = value
+        except RunError as error:
+            problems.append(str(error))
+    if _died(run) and "speed" in measured:
+        problems.append("it ran out of memory, but states a speed")
+    return measured, run.values.get("not_ready") or "; ".join(problems)
 
 
 def learn(estimator: Estimator, own: OwnRuns) -> OwnCorrections:
@@ -212,20 +232,31 @@ def _rows(estimator: Estimator, groups: Groups) -> list[Row]:
     most = int(_parameter(estimator, "most_runs"))
     rows = []
     for quantity in MEASURED:
-        newest = [(died, runs) for (of, died, *_), runs in groups.items() if of == quantity][-most:]
-        for position, (died, runs) in enumerate(newest, 1):
+        found = [(died, runs) for (of, died, *_), runs in groups.items() if of == quantity]
+        of_quantity = list[Row]()
+        for position, (died, runs) in enumerate(found, 1):
             run_ids, log_ratios, settings = zip(*runs, strict=True)
             mean = math.fsum(log_ratios) / len(log_ratios)
             place = {"quantity": quantity, "position": position, "run_ids": list(run_ids)}
-            rows.append({**place, **settings[0], "log_ratio": mean, "is_least": died})
+            of_quantity.append({**place, **settings[0], "log_ratio": mean, "is_least": died})
+        rows += _newest(of_quantity, most)
     return rows
+
+
+def _newest(rows: Sequence[Row], most: int) -> list[Row]:
+    """Return the newest of the rows that were measured and of those of runs that died, by position, without
+    deaths that say nothing: those expected even if memory is as low as in the lowest measurement."""
+    measured = [row for row in rows if not row["is_least"]][-most:]
+    lowest = min((0.0, *(row["log_ratio"] for row in measured)))
+    died = [row for row in rows if row["is_least"] and row["log_ratio"] >= lowest][-most:]
+    return sorted([*measured, *died], key=operator.itemgetter("position"))
 
 
 def _weighed(estimator: Estimator, rows: Sequence[Row]) -> list[Row]:
     """Return the rows that count, with their weights and precisions."""
     if not rows:
         return []
-    noise = _parameter(estimator, "noise")
+    noise, most = _parameter(estimator, "noise"), int(_parameter(estimator, "most_runs"))
     likenesses = [
         row for (row,) in estimator.connection.execute(_LIKENESSES, {"rows": list(rows)}).fetchall()
     ]
@@ -233,47 +264,57 @@ def _weighed(estimator: Estimator, rows: Sequence[Row]) -> list[Row]:
     for quantity in sorted(MEASURED):
         of_quantity = [row for row in rows if row["quantity"] == quantity]
         covariance, likenesses = likenesses[: len(of_quantity)], likenesses[len(of_quantity) :]
-        weighed += _weighed_together(of_quantity, covariance, noise)
+        weighed += weighed_together(of_quantity, covariance, noise, most)
     return weighed
 
 
-def _weighed_together(rows: Sequence[Row], covariance: Matrix, noise: float) -> Iterator[Row]:
-    """Yield the rows of a quantity that count, with their weights and precisions: the inverse of the
+def weighed_together(rows: Sequence[Row], likenesses: Matrix, noise: float, most: int) -> Iterator[Row]:
+    """Yield the newest rows of a quantity that count, with their weights and precisions: the inverse of the
     covariance of their errors. The precisions of runs that died are 0: how much more they needed is not
     known, so they narrow no band."""
-    counted = _counted(rows, covariance, noise)
-    weights = _weights(rows, covariance, counted, noise)
+    covariance = [list(line) for line in likenesses]
+    for at, row in enumerate(rows):
+        covariance[at][at] += LEAST_NOISE if row["is_least"] else noise
+    counted = _counted(rows, covariance)
+    newest = sorted(counted)[-most:]
+    counted = [at for at in counted if at in newest]
+    weights = _weights(rows, covariance, counted)
     measured = [at for at in counted if not rows[at]["is_least"]]
     zeros = [0.0] * (len(counted) - len(measured))
-    lines = [[*line, *zeros] for line in _precisions(covariance, measured, noise)]
+    lines = [[*line, *zeros] for line in _precisions(covariance, measured)]
     lines += [[0.0] * len(counted)] * len(zeros)
     for position, (at, weight, line) in enumerate(zip(counted, weights, lines, strict=True), 1):
         row = {name: value for name, value in rows[at].items() if name != "is_least"}
         yield {**row, "position": position, "weight": weight, "precisions": line}
 
 
-def _counted(rows: Sequence[Row], covariance: Matrix, noise: float) -> list[int]:
-    """Return the places of the rows that count: those that were measured, then those of runs that died to
-    which the others give too little memory, with the largest error first, so that none lowers an answer."""
+def _counted(rows: Sequence[Row], covariance: Matrix) -> list[int]:
+    """Return the places of the rows that count: those that were measured, then those of runs that died and
+    would fit by the others, starting with the largest error."""
     counted = [at for at, row in enumerate(rows) if not row["is_least"]]
     died = (at for at, row in enumerate(rows) if row["is_least"])
     for at in sorted(died, key=lambda at: -float(rows[at]["log_ratio"])):
-        weights = _weights(rows, covariance, counted, noise)
+        weights = _weights(rows, covariance, counted)
         known = (covariance[at][other] * weight for other, weight in zip(counted, weights, strict=True))
-        if math.fsum(known) < rows[at]["log_ratio"]:
-            counted.append(at)
+        if math.fsum(known) <= rows[at]["log_ratio"]:
+            counted = _raising(rows, covariance, [*counted, at])
     return counted
 
 
-def _weights(rows: Sequence[Row], covariance: Matrix, places: Sequence[int], noise: float) -> list[float]:
-    errors = [rows[at]["log_ratio"] for at in places]
-    return [math.fsum(map(operator.mul, line, errors)) for line in _precisions(covariance, places, noise)]
+def _raising(rows: Sequence[Row], covariance: Matrix, places: Sequence[int]) -> list[int]:
+    """Return the places without runs that died but, beside the others, would lower answers."""
+    weights = _weights(rows, covariance, places)
+    return [at for at, weight in zip(places, weights, strict=True) if weight >= 0 or not rows[at]["is_least"]]
 
 
-def _precisions(covariance: Matrix, places: Sequence[int], noise: float) -> list[list[float]]:
-    return inverse(
-        [[covariance[one][two] + (noise if one == two else 0.0) for two in places] for one in places]
-    )
+def _weights(rows: Sequence[Row], covariance: Matrix, places: Sequence[int]) -> list[float]:
+    """Return the weights of the rows at some places, if only they count."""
+    errors = [rows[at]["log_ratio"] + (BEYOND if rows[at]["is_least"] else 0.0) for at in places]
+    return [math.fsum(map(operator.mul, line, errors)) for line in _precisions(covariance, places)]
+
+
+def _precisions(covariance: Matrix, places: Sequence[int]) -> list[list[float]]:
+    return inverse([[covariance[one][two] for two in places] for one in places])
 
 
 def inverse(matrix: Matrix) -> list[list[float]]:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +16,7 @@ from pipeline.cli.main import main
 from pipeline.home import paths
 from pipeline.home.csv_rows import CsvError, CsvRow, read_csv
 from pipeline.home.paths import Home
-from pipeline.model.corrections import compare, inverse, learn, own_corrections
+from pipeline.model.corrections import compare, inverse, learn, own_corrections, weighed_together
 from pipeline.model.estimate import Estimator, estimate_file
 from pipeline.model.own_runs import (
     MORE_COLUMNS,
@@ -227,9 +228,9 @@ def test_a_run_that_died_needed_at_least_the_usable_memory_of_its_card(corrected
         "SELECT needed_gib FROM memory_of('estimate_rows')"
     ).fetchall()
 
-    def learned(times: float, *rows: dict[str, str]) -> tuple[float, float]:
-        """Return the factor of the memory, and the ratio of the ends of its band, if this multiple of what is
-        needed is usable."""
+    def learned(times: float, *rows: dict[str, str]) -> tuple[Any, Any, str]:
+        """Return the factor of the memory, the ratio of the ends of its band, and whether the run fits, if
+        this multiple of what is needed is usable."""
         corrected.connection.execute("UPDATE main.gpus SET usable_memory_gib = ?", [times * needed])
         found = learn(corrected, OwnRuns([line(number, **row) for number, row in enumerate(rows, 2)]))
         assert found.problems == []
@@ -237,18 +238,51 @@ def test_a_run_that_died_needed_at_least_the_usable_memory_of_its_card(corrected
         ((factor, _),) = factors(corrected, {})
         (row,) = corrected.estimate([RUN], list(RUN))
         corrected.correct(OwnCorrections())
-        return factor, pytest.approx(float(row["memory_gib_high"]) / float(row["memory_gib_low"]), rel=1e-4)
+        band = float(row["memory_gib_high"]) / float(row["memory_gib_low"])
+        return factor, pytest.approx(band, rel=1e-4), row["fits"]
 
     died, longer = {"out_of_memory": "1"}, {"out_of_memory": "1", "seq_len": "3072"}
-    _, band = learned(1.0)
-    assert learned(0.999, died) == learned(1.0, died) == (1.0, band)
-    raised, _ = found = learned(1.2, died)
-    assert found == (pytest.approx(1.2 ** (1 / 1.5), rel=1e-3), band)
+    _, band, fits = learned(1.0)
+    assert fits == "true"
+    assert learned(0.999, died) == (1.0, band, "false"), "expected"
+    assert learned(1.0, died) == (pytest.approx(1.001, rel=1e-4), band, "false")
+    raised, _, _ = found = learned(1.2, died)
+    assert found == (pytest.approx(1.2 * 1.001, rel=1e-4), band, "false")
     assert learned(1.2, longer, died, died) == found, "the longer run needs less than it already gets"
     assert 1 < learned(1.2, longer)[0] < raised
-    lowered, narrow = learned(0.95, lower)
-    assert lowered < learned(0.95, lower, died)[0] < 0.95
-    assert learned(0.95, lower, died)[1] == narrow
+    lowered, narrow, fits = learned(0.95, lower)
+    assert (lowered < 0.95, fits) == (True, "true")
+    assert learned(0.95, lower, died) == (pytest.approx(0.95 * 1.001, rel=1e-3), narrow, "false")
+    assert learned(1.2, lower, died) == (pytest.approx(1.2 * 1.001, rel=1e-3), narrow, "false")
+
+
+def test_a_run_that_died_lowers_nothing_beside_others() -> None:
+    """By the measured run and the second death, the first would need more than it needs at least."""
+    likenesses = [[1.0, 1.0, 0.43], [1.0, 1.0, 0.43], [0.43, 0.43, 1.0]]
+    errors = [(0.5, False), (0.34, True), (0.33, True)]
+    rows = [{"log_ratio": error, "is_least": is_least} for error, is_least in errors]
+    found = list(weighed_together(rows, likenesses, noise=0.5, most=40))
+    assert [row["log_ratio"] for row in found] == [0.5, 0.33]
+    assert all(row["weight"] > 0 for row in found)
+
+
+def test_expected_deaths_push_out_no_other_run(corrected: Estimator) -> None:
+    died = {"out_of_memory": "1"}
+    expected = [died | {"micro_batch": "99", "seq_len": str(2048 + number)} for number in range(41)]
+    rows = [measured(corrected, 1.1, 0.9), died | {"seq_len": "1024"}, *expected]
+    corrected.connection.execute("UPDATE main.gpus SET usable_memory_gib = 16 WHERE gpu_id = 'rtx-4090'")
+    found = learn(corrected, OwnRuns([line(number, **row) for number, row in enumerate(rows, 2)]))
+    assert [(row["quantity"], row["seq_len"]) for row in found.rows] == [
+        ("memory", 2048), ("memory", 1024), ("speed", 2048),
+    ]  # fmt: skip
+
+
+def test_a_run_that_died_has_no_speed(corrected: Estimator) -> None:
+    died = {"out_of_memory": "1", "measured_tokens_per_second_per_gpu": "9", "micro_batch": "99"}
+    found = learn(corrected, OwnRuns([line(2, **died)]))
+    assert found.rows == []
+    reason = "it ran out of memory, but states a speed"
+    assert found.problems == [f"line 2 of your measured_runs.csv: skipped: {reason}"]
 
 
 def test_only_the_newest_settings_count(corrected: Estimator) -> None:

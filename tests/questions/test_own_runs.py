@@ -93,7 +93,8 @@ def test_a_run_that_ran_out_of_memory_raises_what_jobs_like_it_need(home: Home) 
     before = fitted(home)
     small = ("--seq-len", "512", "--micro-batch", "1", "--checkpointing", "full", "--out-of-memory")
     added = gpufare(*RUN[: RUN.index("--seq-len")], *small, home=home)
-    assert "GiB by the estimate: the estimate is raised. Check that nothing else used" in added.stdout
+    assert " GiB of its card, but the estimate is " in added.stdout
+    assert "GiB, which is raised. Check the settings, and that nothing else used the card." in added.stdout
     assert "cheapest, explain, fit" in added.stdout
     after = fitted(home)
     assert after["least_needed_gib"] > 1.5 * before["least_needed_gib"]
@@ -102,6 +103,12 @@ def test_a_run_that_ran_out_of_memory_raises_what_jobs_like_it_need(home: Home) 
     assert (run["memory_gib_measured"], run["corrects"]) == (after["usable_memory_gib"], "where too low")
     assert gpufare("run", "remove", "own-1", home=home).returncode == 0
     assert fitted(home) == before
+
+
+def test_a_run_that_ran_out_of_memory_as_expected_is_listed_so(home: Home) -> None:
+    assert "GiB by the estimate, as expected" in gpufare(*RUN, "--out-of-memory", home=home).stdout
+    (run,) = json.loads(gpufare("run", "list", "--format", "json", home=home).stdout)
+    assert run["corrects"] == "nothing: as expected"
 
 
 def test_other_cards_methods_and_sizes_keep_the_models_answers(home: Home) -> None:
@@ -134,7 +141,7 @@ def test_other_cards_methods_and_sizes_keep_the_models_answers(home: Home) -> No
         (("--out-of-memory",), "GiB by the estimate, as expected"),
         (
             ("--out-of-memory", "--gpu", "h200-sxm-141gb"),
-            "that is far off, and corrects nothing. Check that nothing else used the card",
+            "that is far off, and corrects nothing. Check the settings, and that nothing else used the card.",
         ),
     ],
 )
