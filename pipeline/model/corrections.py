@@ -119,7 +119,7 @@ class Compared:
 
     @property
     def died(self) -> bool:
-        """Whether the run ran out of memory."""
+        """True if the run ran out of memory."""
         return _died(self.run)
 
     def ratio(self, quantity: str) -> float:
@@ -128,7 +128,7 @@ class Compared:
 
     @property
     def expected(self) -> bool:
-        """Whether the run ran out of memory as the estimate has it."""
+        """True if the run ran out of memory and the estimate, too, is above the usable memory of its card."""
         return self.died and self.ratio("memory") < 1
 
     @property

@@ -318,8 +318,7 @@ WITH _speed_compute AS (
             + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
             * (product_passes + recompute_passes) * k.weight_reads / memory_bytes_per_second
             AS weight_read_seconds,
-        -- Tokens travel to their experts and back in 16 bits, in the forward and the backward pass: 4 x 2
-        -- bytes.
+        -- Tokens travel to their experts and back, forward and backward, in 16 bits: 4 x 2 bytes each.
         CASE
             WHEN expert_params > 0
                 THEN 8e0 * layers * hidden * experts_active * k.expert_exchange
