@@ -48,6 +48,12 @@ MAX_STEPS = 10
 MAX_LINEARIZATIONS = 6
 """The largest number of times that the slopes are computed anew while a fit starts from the priors."""
 
+SWEPT_CONSTANTS = 8
+"""The largest number of constants that are moved one by one where no joint step lowers the cost."""
+
+LEAST_GAIN = 0.01
+"""The least expected gain in cost for which a constant is moved on its own."""
+
 TRUST_RADIUS = 2.0
 """The number of relative widths by which a constant may move before the macros are linearized again."""
 
@@ -189,12 +195,17 @@ class Fitter:
 
         With a start, its slopes are kept, since leaving out a family moves the constants little, and
         predicting once takes a hundredth of the time of predicting the slopes.
+
+        The macros have kinks (a step is as long as its longest part), where no joint step may lower the cost
+        although a constant alone still can: constants that only the family left out supports would stay.
         """
         if start:
-            return self._descend(start, mask)
+            found = self._descend(start, mask)
+            swept = self._sweep(found, mask)
+            return found if swept is found else self._descend(swept, mask)
         at = self.linearize(np.zeros(len(self.free)))
         for _ in range(MAX_LINEARIZATIONS):
-            found = self._descend(at, mask)
+            found = self._sweep(self._descend(at, mask), mask)
             moved = float(np.abs(found.point - at.point).max())
             at = self.linearize(found.point)
             if moved < DIFFERENCE:
@@ -217,6 +228,31 @@ class Fitter:
             if min(moved, radius) < DIFFERENCE:
                 break
         return at
+
+    def _sweep(self, at: Linearization, mask: Mask) -> Linearization:
+        """Return the best of the points that differ from the start in one constant, or in all constants that
+        lower the cost alone; the start if none does."""
+        weights = self._weights(mask)
+        scaled = (at.predicted[mask] - self.measured[mask]) / RESIDUAL_SCALE
+        slopes = (_soft_slope(scaled) * weights / RESIDUAL_SCALE)[:, None] * at.slopes[mask]
+        gradient = slopes.T @ (_soft(scaled) * weights) + at.point
+        curvature = (slopes**2).sum(axis=0) + 1
+        steps = np.clip(-gradient / curvature, -TRUST_RADIUS, TRUST_RADIUS)
+        gains = np.where(np.abs(steps) < DIFFERENCE, 0.0, gradient**2 / curvature)
+        moved = np.argsort(-gains, kind="stable")[: min(SWEPT_CONSTANTS, int((gains >= LEAST_GAIN).sum()))]
+        if not len(moved):
+            return at
+        alone = np.clip(at.point + np.diag(steps)[moved], -BOUND, BOUND)
+        trials = [Linearization(*each, at.slopes) for each in zip(alone, self.predict(alone), strict=True)]
+
+        def cost(trial: Linearization) -> float:
+            return self._cost(trial.predicted[mask], trial.point, mask, weights)
+
+        lower = [index for index, trial in enumerate(trials) if cost(trial) < cost(at)]
+        together = at.point.copy()
+        together[moved[lower]] = alone[lower, moved[lower]]
+        trials.append(Linearization(together, self.predict(together[None, :])[0], at.slopes))
+        return min([at, *trials], key=cost)
 
     def nested(self, at: Linearization, seen: Mask) -> Array:
         """Return the residuals of the seen runs, each as if the fit had not seen the run's family, either.

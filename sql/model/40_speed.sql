@@ -329,11 +329,7 @@ WITH _speed_compute AS (
         attention_seconds_per_token * micro_step_tokens / model_parallel AS attention_seconds,
         -- A kernel finds in the cache what the kernel before it wrote there: an elementwise operation of the
         -- MLP reads two tensors and writes one. The constants of other than eager kernels include this.
-        CASE
-            WHEN is_counted
-                THEN least(1e0, cache_bytes / (3e0 * bytes_16bit() * active_intermediate * micro_step_tokens))
-            ELSE 0e0
-        END AS cached_share,
+        least(1e0, cache_bytes / (3e0 * bytes_16bit() * active_intermediate * micro_step_tokens)) AS cached_share,
         (
             elementwise_seconds_per_token * micro_step_tokens * (1 - k.cache_gain * cached_share)
             + fixed_traffic_seconds
