@@ -70,6 +70,10 @@ CREATE OR REPLACE MACRO runs_every_expert(is_trainer, model) AS
 COMMENT ON FUNCTION runs_every_expert IS
     'True if the training code passes every token through every expert, as Llama4TextMoe in transformers 5.23 (modeling_llama4.py) does, with a router score of zero for the experts that were not chosen. Engines, torchtune (TokenChoiceTopKRouter in modules/moe/moe.py) and LitGPT (LLaMAMoE in model.py) pass each token only through its chosen experts.';
 
+CREATE OR REPLACE MACRO adds_expert_biases(kernels, model) AS kernels = 'engine' AND model LIKE 'gpt-oss-%';
+COMMENT ON FUNCTION adds_expert_biases IS
+    'True if Megatron adds a bias to the output of each expert, one expert after the other (TEGroupedMLP._apply_bias in Megatron-LM''s moe/experts.py): gpt-oss has such biases.';
+
 CREATE OR REPLACE MACRO settings_of(jobs) AS TABLE
 WITH _settings_resolved AS (
     SELECT * FROM resolved_settings(jobs)
@@ -89,6 +93,7 @@ _settings_shape AS (
         CASE WHEN runs_every_expert THEN m.params_total ELSE m.params_active END AS params_active,
         CASE WHEN runs_every_expert THEN m.experts ELSE m.experts_active END AS experts_active,
         coalesce(m.shared_intermediate, 0) AS shared_width,
+        adds_expert_biases(s.kernels, m.model)::INTEGER AS adds_expert_biases,
         m.experts > 1 AND adapts_experts(s.is_trainer, m.model) AS adapts_experts,
         -- PEFT adds the adapters of an expert tensor to that tensor before each matrix product.
         (fuses_experts(s.stack, m.experts) AND adapts_experts AND s.adapts_mlp = 1)::INTEGER

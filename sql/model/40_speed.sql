@@ -31,6 +31,10 @@ CREATE OR REPLACE MACRO fused_sorting_share() AS 0.5e0;
 COMMENT ON FUNCTION fused_sorting_share IS
     'Share of the time for sorting tokens by expert that remains if captures_step is true: dispatching tokens still copies them, but nothing else does. Assumed.';
 
+CREATE OR REPLACE MACRO expert_bias_bytes() AS 28e0;
+COMMENT ON FUNCTION expert_bias_bytes IS
+    'Bytes that a pass moves per feature of an expert''s output to add the bias, scaled by the probability of the expert, in fp32: the product is written (4), read with the output (4 + 2), the sum is written (4), copied into one tensor (4 + 4) and cast to 16 bits (4 + 2). TEGroupedMLP._apply_bias in Megatron-LM''s moe/experts.py; the backward pass is assumed to move as much.';
+
 CREATE OR REPLACE MACRO exposed_tensor_share(kernels, is_full, software_date, is_linked) AS
     CASE
         WHEN kernels = 'engine' AND is_full AND is_linked
@@ -228,6 +232,8 @@ SELECT
                 * bytes_16bit() * (adapted_in + adapted_out)
             )
             * (3e0 + recompute_passes) / memory_bytes_per_second
+            + adds_expert_biases * layers * experts_active * hidden * expert_bias_bytes()
+            * (2e0 + recompute_passes) / memory_bytes_per_second
     END AS elementwise_seconds_per_token,
     -- Folding adapters reads and writes the weights; gradients are written once and read twice.
     (moved_weight_bytes + folded_bytes * (5 + 2 * recompute_passes))
@@ -258,10 +264,13 @@ SELECT
             * (CASE WHEN is_quantized THEN 1 + k.host_quantized ELSE 1e0 END)
     END
     -- Transformers before version 5 loops over the experts, and waits for the token indices of each expert.
-    -- Other stacks, and newer versions, group the products of the experts.
+    -- Other stacks, and newer versions, group the products of the experts; Megatron adds biases in a loop.
     + CASE
         WHEN expert_params > 0 AND stack = 'hf'
             THEN layers * experts * (2e0 + recompute_passes) * k.expert_loop_seconds
+        WHEN NOT is_captured
+            THEN adds_expert_biases * layers * experts / expert_parallel * (2e0 + recompute_passes)
+                * k.expert_loop_seconds
         ELSE 0e0
     END AS host_floor_seconds,
     -- Once per step, the optimizer reads the gradients, and reads and writes the weights and both moments.
