@@ -42,17 +42,17 @@ DIFFERENCE = 0.02
 BOUND = 4.0
 """The number of relative widths by which the runs may move a constant away from its prior."""
 
-MAX_STEPS = 10
-"""The largest number of steps with the same slopes."""
+MAX_STEPS = 40
+"""The largest number of steps before the slopes are computed anew."""
+
+LEAST_STEP = 0.0003
+"""The step, in multiples of a parameter's relative width, below which a constant no longer moves."""
+
+LEAST_GAIN = 0.0005
+"""The gain in cost below which a step is the last."""
 
 MAX_LINEARIZATIONS = 6
 """The largest number of times that the slopes are computed anew while a fit starts from the priors."""
-
-SWEPT_CONSTANTS = 8
-"""The largest number of constants that are moved one by one where no joint step lowers the cost."""
-
-LEAST_GAIN = 0.01
-"""The least expected gain in cost for which a constant is moved on its own."""
 
 TRUST_RADIUS = 2.0
 """The number of relative widths by which a constant may move before the macros are linearized again."""
@@ -143,6 +143,9 @@ class Fitter:
         self.free = [p for p in self.parameters if p.quantity == self.quantity.name and p.relative_width > 0]
         names = {p.name for p in self.free}
         self.constants = {p.name: p.prior for p in self.parameters if p.name not in names} | self.fixed
+        # The macros join few rows in an order that is right as written; searching for another takes longer than
+        # the joins.
+        self.connection.execute("SET disabled_optimizers = 'join_order'")
         self.connection.execute(
             f"CREATE OR REPLACE TEMP TABLE runs_{self.quantity.name} AS "  # noqa: S608 (names from this module)
             f"SELECT * FROM main.measured_runs WHERE {self.quantity.measured} IS NOT NULL ORDER BY run_id"
@@ -195,17 +198,12 @@ class Fitter:
 
         With a start, its slopes are kept, since leaving out a family moves the constants little, and
         predicting once takes a hundredth of the time of predicting the slopes.
-
-        The macros have kinks (a step is as long as its longest part), where no joint step may lower the cost
-        although a constant alone still can: constants that only the family left out supports would stay.
         """
         if start:
-            found = self._descend(start, mask)
-            swept = self._sweep(found, mask)
-            return found if swept is found else self._descend(swept, mask)
+            return self._descend(start, mask)
         at = self.linearize(np.zeros(len(self.free)))
         for _ in range(MAX_LINEARIZATIONS):
-            found = self._sweep(self._descend(at, mask), mask)
+            found = self._descend(at, mask)
             moved = float(np.abs(found.point - at.point).max())
             at = self.linearize(found.point)
             if moved < DIFFERENCE:
@@ -213,46 +211,31 @@ class Fitter:
         return at
 
     def _descend(self, start: Linearization, mask: Mask) -> Linearization:
-        """Return the best point that is found with the slopes of the start."""
+        """Return the best point that is found without computing the slopes anew.
+
+        Each trial corrects the slopes along its step (Broyden 1965, Mathematics of Computation 19:577): the
+        macros have kinks, past which the slopes of the start do not lower the cost.
+        """
         weights = self._weights(mask)
         at, cost, radius = start, self._cost(start.predicted[mask], start.point, mask, weights), TRUST_RADIUS
         for _ in range(MAX_STEPS):
-            point = self._minimum(at, radius, mask, weights)
-            moved = float(np.abs(point - at.point).max())
-            trial = Linearization(point, self.predict(point[None, :])[0], start.slopes)
-            trial_cost = self._cost(trial.predicted[mask], point, mask, weights)
-            if trial_cost < cost:
-                at, cost = trial, trial_cost
-            else:
-                radius = moved / 3
-            if min(moved, radius) < DIFFERENCE:
+            step = self._minimum(at, radius, mask, weights) - at.point
+            moved = float(np.abs(step).max())
+            if moved < LEAST_STEP:
                 break
+            point = at.point + step
+            predicted = self.predict(point[None, :])[0]
+            missed = predicted - at.predicted - at.slopes @ step
+            slopes = at.slopes + np.outer(missed, step) / (step @ step)
+            gain = cost - self._cost(predicted[mask], point, mask, weights)
+            if gain > 0:
+                at, cost, radius = Linearization(point, predicted, slopes), cost - gain, 2 * radius
+            else:
+                at, radius = Linearization(at.point, at.predicted, slopes), moved / 3
+            if 0 < gain < LEAST_GAIN:
+                break
+            radius = min(radius, TRUST_RADIUS)
         return at
-
-    def _sweep(self, at: Linearization, mask: Mask) -> Linearization:
-        """Return the best of the points that differ from the start in one constant, or in all constants that
-        lower the cost alone; the start if none does."""
-        weights = self._weights(mask)
-        scaled = (at.predicted[mask] - self.measured[mask]) / RESIDUAL_SCALE
-        slopes = (_soft_slope(scaled) * weights / RESIDUAL_SCALE)[:, None] * at.slopes[mask]
-        gradient = slopes.T @ (_soft(scaled) * weights) + at.point
-        curvature = (slopes**2).sum(axis=0) + 1
-        steps = np.clip(-gradient / curvature, -TRUST_RADIUS, TRUST_RADIUS)
-        gains = np.where(np.abs(steps) < DIFFERENCE, 0.0, gradient**2 / curvature)
-        moved = np.argsort(-gains, kind="stable")[: min(SWEPT_CONSTANTS, int((gains >= LEAST_GAIN).sum()))]
-        if not len(moved):
-            return at
-        alone = np.clip(at.point + np.diag(steps)[moved], -BOUND, BOUND)
-        trials = [Linearization(*each, at.slopes) for each in zip(alone, self.predict(alone), strict=True)]
-
-        def cost(trial: Linearization) -> float:
-            return self._cost(trial.predicted[mask], trial.point, mask, weights)
-
-        lower = [index for index, trial in enumerate(trials) if cost(trial) < cost(at)]
-        together = at.point.copy()
-        together[moved[lower]] = alone[lower, moved[lower]]
-        trials.append(Linearization(together, self.predict(together[None, :])[0], at.slopes))
-        return min([at, *trials], key=cost)
 
     def nested(self, at: Linearization, seen: Mask) -> Array:
         """Return the residuals of the seen runs, each as if the fit had not seen the run's family, either.

@@ -45,6 +45,11 @@ CREATE OR REPLACE MACRO exposed_tensor_share(kernels, is_full, software_date, is
 COMMENT ON FUNCTION exposed_tensor_share IS
     'Share of the time of tensor parallelism''s collectives that is exposed. is_linked: true if NVLink joins the group. Transformer Engine''s user buffers exchange one part of a tensor while the product of another part runs (tp_comm_overlap in Megatron-Bridge''s docs/performance-guide.md); half is assumed to remain, for the first and last parts and for the multiprocessors that the exchange occupies. Adapters gather the inputs once more (peft/utils.py).';
 
+CREATE OR REPLACE MACRO exposed_seconds(work, cover, spread) AS
+    (work - cover + sqrt(pow(work - cover, 2) + pow(spread, 2) * work * cover)) / 2;
+COMMENT ON FUNCTION exposed_seconds IS
+    'Seconds of work that cannot be hidden behind the cover. Of a long cover, work exposes a quarter of spread^2, because both are spread unevenly over a step; without spread, it exposes what exceeds the cover.';
+
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
     SELECT
@@ -471,16 +476,19 @@ _speed_exposed AS (
     SELECT
         *,
         -- Gathered weights, scattered gradients and offloaded tensors travel while the GPU computes.
-        greatest(k.communication_floor, 1 - k.communication_overlap * gpu_seconds
-            / nullif(collective_seconds + copied_seconds, 0e0)) AS exposed_share,
-        exposed_share * collective_seconds + tensor_parallel_seconds + context_parallel_seconds
+        exposed_seconds(
+            collective_seconds + copied_seconds, k.communication_overlap * gpu_seconds, k.exposure_spread
+        ) / nullif(collective_seconds + copied_seconds, 0e0) AS exposed_share,
+        coalesce(exposed_share, 0e0) * collective_seconds + tensor_parallel_seconds + context_parallel_seconds
             AS communication_seconds,
-        exposed_share * copied_seconds AS offload_seconds,
+        coalesce(exposed_share, 0e0) * copied_seconds AS offload_seconds,
         -- The host keeps working while the GPU waits for other GPUs.
         greatest(
             CASE WHEN expert_params > 0 AND stack <> 'hf' THEN synced_host_share() ELSE 0e0 END
             * host_seconds,
-            host_seconds - k.host_overlap * gpu_seconds - communication_seconds
+            exposed_seconds(
+                host_seconds, k.host_overlap * gpu_seconds + communication_seconds, k.exposure_spread
+            )
         ) AS host_exposed_seconds
     FROM _speed_communication
 ),
