@@ -242,10 +242,11 @@ SELECT
         -- LitGPT repeats keys and values for each query head (CausalSelfAttention in litgpt/model.py).
         + CASE WHEN stack = 'litgpt' THEN 2e0 * (query_width - key_value_width) ELSE 0e0 END
     ) AS attention_bytes_per_token,
-    attention_bytes_per_token + bytes_16bit() * (
+    bytes_16bit() * (
         CASE WHEN experts > 1 THEN 2e0 * experts_active * hidden ELSE 0e0 END
         + mlp_tensors * active_intermediate
-    ) AS layer_bytes_per_token,
+    ) AS mlp_bytes_per_token,
+    attention_bytes_per_token + mlp_bytes_per_token AS layer_bytes_per_token,
     -- The inputs of linear layers that no trained weight or adapter needs in the backward pass; with dropout,
     -- an adapter needs the input after dropout instead, which dropout_bytes_per_token counts.
     bytes_16bit() * CASE
