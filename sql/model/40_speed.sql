@@ -300,8 +300,13 @@ SELECT
     -- 2310.01889.
     2e0 * layers * key_value_width * bytes_16bit() * (3e0 + recompute_passes) * (context_parallel - 1)
         AS context_bytes_per_token,
-    CASE WHEN is_full THEN params_total * bytes_16bit() ELSE adapter_params * adapter_bytes END
-        AS reduced_bytes
+    CASE
+        WHEN NOT is_full THEN adapter_params * adapter_bytes
+        -- torchtitan and prime-rl reduce gradients in fp32, and DistributedDataParallel in the weights' format.
+        WHEN training_precision = 'amp' AND (kernels = 'compiled' OR sharding = 'ddp')
+            THEN params_total * bytes_fp32()
+        ELSE params_total * bytes_16bit()
+    END AS reduced_bytes
 FROM _speed_efficiency;
 COMMENT ON MACRO TABLE speed_coefficients IS
     'The seconds per token and per micro-step that each part of a training step takes on one GPU, before micro-batch, sharding and links are applied. FLOPs follow Kaplan et al. 2020 (arXiv 2001.08361) and, for attention, Dao 2023 (arXiv 2307.08691); rates come from gpus.csv; constants are fitted.';
