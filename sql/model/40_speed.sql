@@ -472,6 +472,14 @@ _speed_communication AS (
                 END
             ) - k.communication_overlap * attention_seconds
         ) AS context_parallel_seconds,
+        -- The root unit (embeddings and head) is gathered before the first layer, and its gradients are
+        -- reduced after the last.
+        CASE
+            WHEN shards_weights
+                THEN params_unquantized * (bytes_16bit() + is_full::INTEGER * reduced_bytes / params_total)
+                    / model_shards / collective_bytes
+            ELSE 0e0
+        END AS root_share,
         matmul_seconds + attention_seconds + traffic_seconds + logits_seconds + dequantize_seconds
             AS gpu_seconds
     FROM _speed_compute
@@ -484,7 +492,8 @@ _speed_exposed AS (
         exposed_seconds(
             collective_seconds + copied_seconds, k.communication_overlap * gpu_seconds, k.exposure_spread
         ) / nullif(collective_seconds + copied_seconds, 0e0) AS exposed_share,
-        coalesce(exposed_share, 0e0) * collective_seconds + tensor_parallel_seconds + context_parallel_seconds
+        root_share * collective_seconds
+            + coalesce(exposed_share, 0e0) * (1 - root_share) * collective_seconds + tensor_parallel_seconds + context_parallel_seconds
             AS communication_seconds,
         coalesce(exposed_share, 0e0) * copied_seconds AS offload_seconds,
         -- The host keeps working while the GPU waits for other GPUs.
