@@ -121,8 +121,11 @@ _settings_shape AS (
             s.seq_len, m.layers, m.full_attention_layers, m.linear_attention_layers, m.sliding_window
         )::DOUBLE AS attended_length,
         coalesce(m.linear_attention_layers, 0) > 0 AS is_hybrid,
+        1 - coalesce(m.dense_layers, 0) / m.layers AS sparse_share,
         of_all_layers(
-            m.layers, m.dense_layers, m.experts_active * m.intermediate + shared_width, m.dense_intermediate
+            m.layers, m.dense_layers,
+            CASE WHEN runs_every_expert THEN m.experts ELSE m.experts_active END * m.intermediate
+            + shared_width, m.dense_intermediate
         )::DOUBLE AS active_intermediate,
         list_transform(linear_targets, lambda target: adapted_sides(
             target, m.hidden, query_width, key_value_width, token_share * adapted_mlp_width,
@@ -242,11 +245,16 @@ SELECT
         -- LitGPT repeats keys and values for each query head (CausalSelfAttention in litgpt/model.py).
         + CASE WHEN stack = 'litgpt' THEN 2e0 * (query_width - key_value_width) ELSE 0e0 END
     ) AS attention_bytes_per_token,
-    bytes_16bit() * (
+    attention_bytes_per_token + bytes_16bit() * (
         CASE WHEN experts > 1 THEN 2e0 * experts_active * hidden ELSE 0e0 END
         + mlp_tensors * active_intermediate
-    ) AS mlp_bytes_per_token,
-    attention_bytes_per_token + mlp_bytes_per_token AS layer_bytes_per_token,
+    ) AS layer_bytes_per_token,
+    -- The share of these bytes that belongs to the tokens' experts, not to shared experts or dense layers.
+    CASE
+        WHEN experts > 1 THEN bytes_16bit() * sparse_share * experts_active
+            * (2e0 * hidden + mlp_tensors * intermediate) / layer_bytes_per_token
+        ELSE 0e0
+    END AS routed_share,
     -- The inputs of linear layers that no trained weight or adapter needs in the backward pass; with dropout,
     -- an adapter needs the input after dropout instead, which dropout_bytes_per_token counts.
     bytes_16bit() * CASE

@@ -132,9 +132,9 @@ LEFT JOIN traced_of('_memory_settings') AS t
 COMMENT ON MACRO TABLE memory_coefficients IS
     'The bytes of each part of a training step''s memory, before micro-batch and sharding are applied. The formulas for the training state follow Rajbhandari et al. 2019 (arXiv 1910.02054), and the formulas for activations follow Korthikanti et al. 2022 (arXiv 2205.05198); the constants are fitted.';
 
-CREATE OR REPLACE MACRO routing_imbalance() AS 1e0;
+CREATE OR REPLACE MACRO routing_imbalance(expert_parallel) AS 1 - 1e0 / coalesce(expert_parallel, 1);
 COMMENT ON FUNCTION routing_imbalance IS
-    'Tokens that the busiest of the expert-parallel ranks receives beyond the average, as a share of the average, while a router is not trained yet. Seen once: 72.9 GiB were allocated on hot ranks where rank 0 had a peak of 61.7, of which experts store about 10 (Nemotron 3 Nano in Megatron-Bridge''s skills/nemo-mbridge-perf-activation-recompute).';
+    'Tokens that the busiest of the expert-parallel ranks receives beyond the average, as a share of the average, before the router is trained. Assumed; with 8 ranks, 72.9 GiB were allocated on hot ranks where rank 0 had a peak of 61.7, of which experts store about 10 (Nemotron 3 Nano in Megatron-Bridge''s skills/nemo-mbridge-perf-activation-recompute).';
 
 CREATE OR REPLACE MACRO peak_phase_of(loss, backward_start, backward_end, optimizer_step) AS
     CASE greatest(loss, backward_start, backward_end, optimizer_step)
@@ -243,16 +243,6 @@ _memory_states AS (
             ELSE 0e0
         END AS working_bytes,
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
-        CASE
-            WHEN experts > 1 AND expert_parallel > 1
-                THEN routing_imbalance() * mlp_bytes_per_token * micro_step_tokens / tensor_parallel
-                    * CASE
-                        WHEN checkpointing <> 'none' THEN 1e0
-                        WHEN kernels IN ('engine', 'mosaic') THEN layers * k.stored_engine * k.stored_eager
-                        ELSE layers * k.stored_eager
-                    END
-            ELSE 0e0
-        END AS crowded_bytes,
         -- Sequence parallelism gathers the input of a layer or of the head, and holds its gradient, for the
         -- whole sequence: Korthikanti et al. 2022, arXiv 2205.05198.
         2e0 * bytes_16bit() * hidden * micro_step_tokens * (1 - 1 / tensor_parallel) AS gathered_input_bytes,
@@ -326,6 +316,8 @@ _memory_peak AS (
         CASE WHEN gpu_count > 1 THEN k.context_multi_gpu_gib ELSE 0e0 END + context_gib AS process_gib,
         -- Tensors whose size changes, which may cost the caching allocator memory through fragmentation.
         logits_bytes + working_bytes AS transient_bytes,
+        routing_imbalance(expert_parallel) * routed_share
+        * (CASE WHEN checkpointing = 'none' THEN stored_bytes ELSE 0e0 END + working_bytes) AS crowded_bytes,
         -- FSDP2, on which torchtune and torchtitan are built, frees gathered units without waiting for the
         -- allocator to see that another stream is done with them, and leaves no gaps (PyTorch's documentation
         -- of fully_shard).
@@ -355,13 +347,13 @@ SELECT
         WHEN 'reserved' THEN reserved_gib
         ELSE reserved_gib + process_gib
     END AS memory_gib,
-    -- A run dies if a phase exceeds usable memory on any rank. Tensors that come and go leave gaps between
-    -- them; those of the optimizer step are as large as the weights, and most stay.
+    -- A run dies if a phase exceeds usable memory on any rank. Tensors that come and go leave gaps; the
+    -- tensors of the optimizer's step are as large as the weights, and most of them stay.
     gib(greatest(
         optimizer_phase_bytes,
         (
-            greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes)
-            + k.fit_transient * transient_bytes + crowded_bytes
+            greatest(greatest(loss_phase_bytes, backward_start_bytes) + crowded_bytes, backward_end_bytes)
+            + k.fit_transient * transient_bytes
         ) * k.fit_reserved_ratio
     )) + process_gib + k.fit_margin_gib AS needed_gib
 FROM _memory_peak;

@@ -35,6 +35,10 @@ CREATE OR REPLACE MACRO expert_bias_bytes() AS 28e0;
 COMMENT ON FUNCTION expert_bias_bytes IS
     'Bytes that a pass moves per feature of an expert''s output to add the bias, scaled by the probability of the expert, in fp32: the product is written (4), read with the output (4 + 2), the sum is written (4), copied into one tensor (4 + 4) and cast to 16 bits (4 + 2). TEGroupedMLP._apply_bias in Megatron-LM''s moe/experts.py; the backward pass is assumed to move as much.';
 
+CREATE OR REPLACE MACRO dispatch_passes() AS 7e0;
+COMMENT ON FUNCTION dispatch_passes IS
+    'Number of times that eager code reads or writes the input or the output of a token''s expert besides its products: it copies the input (2), scales it (2), and adds the output to those of the other experts (3). MixtralSparseMoeBlock and Llama4TextMoe in transformers.';
+
 CREATE OR REPLACE MACRO exposed_tensor_share(kernels, is_full, software_date, is_linked) AS
     CASE
         WHEN kernels = 'engine' AND is_full AND is_linked
@@ -48,7 +52,7 @@ COMMENT ON FUNCTION exposed_tensor_share IS
 CREATE OR REPLACE MACRO exposed_seconds(work, cover, spread) AS
     (work - cover + sqrt(pow(work - cover, 2) + pow(spread, 2) * work * cover)) / 2;
 COMMENT ON FUNCTION exposed_seconds IS
-    'Seconds of work that cannot be hidden behind the cover. Of a long cover, work exposes a quarter of spread^2, because both are spread unevenly over a step; without spread, it exposes what exceeds the cover.';
+    'Seconds of work that are not hidden behind the cover. If spread is 0, only the work beyond the cover is exposed; otherwise, because both are spread unevenly over a step, a part of the work is exposed although the cover is longer: a quarter of spread^2 under a long cover. spread is at most 2.';
 
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
@@ -227,7 +231,12 @@ SELECT
     END AS attention_seconds_per_token,
     -- The backward pass moves twice as many bytes as the forward pass.
     CASE
-        WHEN is_counted THEN moved_bytes_per_token / (memory_bytes_per_second * k.bandwidth_efficiency)
+        WHEN is_counted THEN (
+            moved_bytes_per_token
+            -- The traces are of dense models: they do not show how tokens reach their experts and return.
+            + (expert_params > 0)::INTEGER * layers * hidden * experts_active * bytes_16bit() * dispatch_passes()
+            * (3e0 + recompute_passes)
+        ) / (memory_bytes_per_second * k.bandwidth_efficiency)
         ELSE layers
             * (
                 layer_bytes_per_token * k.traffic_fused * (1 + fp32_residual * k.traffic_fp32_residual)
@@ -237,9 +246,9 @@ SELECT
                 * bytes_16bit() * (adapted_in + adapted_out)
             )
             * (3e0 + recompute_passes) / memory_bytes_per_second
-            + adds_expert_biases * layers * experts_active * hidden * expert_bias_bytes()
-            * (2e0 + recompute_passes) / memory_bytes_per_second
     END AS elementwise_seconds_per_token,
+    adds_expert_biases * layers * experts_active * hidden * expert_bias_bytes() * (2e0 + recompute_passes)
+        / memory_bytes_per_second AS expert_bias_seconds_per_token,
     -- Folding adapters reads and writes the weights; gradients are written once and read twice.
     (moved_weight_bytes + folded_bytes * (5 + 2 * recompute_passes))
         / (memory_bytes_per_second * k.bandwidth_efficiency)
@@ -302,8 +311,11 @@ SELECT
         AS context_bytes_per_token,
     CASE
         WHEN NOT is_full THEN adapter_params * adapter_bytes
-        -- torchtitan and prime-rl reduce gradients in fp32, and DistributedDataParallel in the weights' format.
-        WHEN training_precision = 'amp' AND (kernels = 'compiled' OR sharding = 'ddp')
+        -- DistributedDataParallel reduces gradients in the weights' format, Megatron in its fp32 buffer, and
+        -- torchtitan and prime-rl in fp32.
+        WHEN sharding = 'ddp' AND kernels <> 'engine' THEN params_total * full_weight_bytes
+        WHEN has_gradient_buffer OR training_precision = 'fp32'
+            OR (training_precision = 'amp' AND kernels = 'compiled')
             THEN params_total * bytes_fp32()
         ELSE params_total * bytes_16bit()
     END AS reduced_bytes
@@ -347,11 +359,13 @@ WITH _speed_compute AS (
             AS matmul_seconds,
         attention_seconds_per_token * micro_step_tokens / model_parallel AS attention_seconds,
         -- A kernel finds in the cache what the kernel before it wrote there: an elementwise operation of the
-        -- MLP reads two tensors and writes one. The constants of other than eager kernels include this.
-        least(1e0, cache_bytes / (3e0 * bytes_16bit() * active_intermediate * micro_step_tokens)) AS cached_share,
+        -- MLP reads two tensors and writes one.
+        least(1e0, cache_bytes / (
+            3e0 * bytes_16bit() * active_intermediate * micro_step_tokens / tensor_parallel
+        )) AS cached_share,
         (
             elementwise_seconds_per_token * micro_step_tokens * (1 - k.cache_gain * cached_share)
-            + fixed_traffic_seconds
+            + expert_bias_seconds_per_token * micro_step_tokens + fixed_traffic_seconds
         ) / model_parallel AS traffic_seconds,
         -- The last stage of a pipeline computes the head, for which the other stages wait, unless the layers
         -- are split to make room for it and the embeddings: Llama 3.1 405B has 126, for 8 or 16 stages.
@@ -409,10 +423,13 @@ WITH _speed_compute AS (
             WHEN least(tensor_parallel, gpus_per_node) > linked_gpus THEN pcie_link_bytes_per_second
             ELSE nvlink_bytes_per_second
         END * host_share AS tensor_link_bytes_per_second,
-        -- Bytes that each GPU receives per micro-step. An all-reduce moves bytes twice, but once per step.
+        -- Bytes that each GPU receives per micro-step. An all-reduce moves bytes twice, but once per step; a
+        -- sharded optimizer gathers the updated weights instead.
         CASE
             WHEN shards_weights THEN gather_passes * gathered_bytes + reduced_bytes
             WHEN sharding = 'none' THEN 0e0
+            WHEN shards_optimizer AND is_full
+                THEN (reduced_bytes + params_total * bytes_16bit()) / grad_accum
             ELSE 2e0 * reduced_bytes / grad_accum
         END / model_shards AS collective_bytes
     FROM query_table(scaled)
@@ -472,14 +489,15 @@ _speed_communication AS (
                 END
             ) - k.communication_overlap * attention_seconds
         ) AS context_parallel_seconds,
-        -- The root unit (embeddings and head) is gathered before the first layer, and its gradients are
-        -- reduced after the last.
+        -- FSDP gathers its root unit (embeddings and head) before the first layer and reduces its gradients
+        -- after the last, so neither can be hidden.
         CASE
-            WHEN shards_weights
-                THEN params_unquantized * (bytes_16bit() + is_full::INTEGER * reduced_bytes / params_total)
-                    / model_shards / collective_bytes
+            WHEN sharding = 'fsdp' AND data_parallel > 1
+                THEN least(1e0, params_unquantized
+                    * (bytes_16bit() + is_full::INTEGER * reduced_bytes / params_total)
+                    / model_parallel / collective_bytes) * collective_seconds
             ELSE 0e0
-        END AS root_share,
+        END AS root_seconds,
         matmul_seconds + attention_seconds + traffic_seconds + logits_seconds + dequantize_seconds
             AS gpu_seconds
     FROM _speed_compute
@@ -489,19 +507,20 @@ _speed_exposed AS (
     SELECT
         *,
         -- Gathered weights, scattered gradients and offloaded tensors travel while the GPU computes.
-        exposed_seconds(
-            collective_seconds + copied_seconds, k.communication_overlap * gpu_seconds, k.exposure_spread
-        ) / nullif(collective_seconds + copied_seconds, 0e0) AS exposed_share,
-        root_share * collective_seconds
-            + coalesce(exposed_share, 0e0) * (1 - root_share) * collective_seconds + tensor_parallel_seconds + context_parallel_seconds
-            AS communication_seconds,
-        coalesce(exposed_share, 0e0) * copied_seconds AS offload_seconds,
-        -- The host keeps working while the GPU waits for other GPUs.
+        collective_seconds - root_seconds + copied_seconds AS hidden_seconds,
+        coalesce(exposed_seconds(
+            hidden_seconds, k.communication_overlap * gpu_seconds, k.exposure_spread
+        ) / nullif(hidden_seconds, 0e0), 0e0) AS exposed_share,
+        root_seconds + exposed_share * (collective_seconds - root_seconds)
+            + tensor_parallel_seconds + context_parallel_seconds AS communication_seconds,
+        exposed_share * copied_seconds AS offload_seconds,
+        -- The host keeps working while the GPU waits for other GPUs and for copies.
         greatest(
             CASE WHEN expert_params > 0 AND stack <> 'hf' THEN synced_host_share() ELSE 0e0 END
             * host_seconds,
             exposed_seconds(
-                host_seconds, k.host_overlap * gpu_seconds + communication_seconds, k.exposure_spread
+                host_seconds, k.host_overlap * gpu_seconds + communication_seconds + offload_seconds,
+                k.exposure_spread
             )
         ) AS host_exposed_seconds
     FROM _speed_communication

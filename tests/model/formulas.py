@@ -214,6 +214,7 @@ def describe_model(run: SimpleNamespace) -> None:
     for name in ("layers", "hidden", "intermediate", "heads", "vocab", "params_total", "params_linear"):
         setattr(run, name, getattr(m, name))
     run.runs_every_expert = run.is_trainer and m.model.startswith("llama-4-")
+    run.adds_expert_biases = run.kernels == "engine" and m.model.startswith("gpt-oss-")
     run.experts_active = m.experts if run.runs_every_expert else m.experts_active
     run.params_active = m.params_total if run.runs_every_expert else m.params_active
     run.params_unquantized = m.params_total - m.params_linear
@@ -222,8 +223,7 @@ def describe_model(run: SimpleNamespace) -> None:
     head_width = (m.head_dim + (m.value_head_dim or m.head_dim)) / 2
     run.query_width, run.key_value_width = m.heads * head_width, m.kv_heads * head_width
     run.mlp_tensors = 4 if m.gated_mlp else 2
-    # The width of the MLP counts the experts that were chosen, even where each is computed.
-    run.active_intermediate = mean(m.experts_active * m.intermediate + shared, dense_width)
+    run.active_intermediate = mean(run.experts_active * m.intermediate + shared, dense_width)
     full, linear = m.full_attention_layers, m.linear_attention_layers or 0
     if full is None:
         full = 0 if m.sliding_window else m.layers - linear
@@ -322,6 +322,10 @@ def describe_run(run: SimpleNamespace) -> None:
     mlp = of_experts * m.hidden + run.mlp_tensors * run.active_intermediate
     run.attention_bytes_per_token = 2 * attention
     run.layer_bytes_per_token = 2 * (attention + mlp)
+    # Experts are in the layers that are not dense; shared experts do not count.
+    run.sparse_share = 1 - (m.dense_layers or 0) / m.layers
+    routed = 2 * run.sparse_share * run.experts_active * (2 * m.hidden + run.mlp_tensors * m.intermediate)
+    run.routed_share = routed / run.layer_bytes_per_token if m.experts > 1 else 0
     run.frozen_input_bytes_per_token = 0 if run.is_full else 2 * unneeded_inputs(run, targets)
 
 
@@ -644,9 +648,13 @@ def find_peak(run: SimpleNamespace) -> None:
     whole = {"alloc": run.allocated_gib, "reserved": run.reserved_gib}
     run.memory_gib = whole.get(run.memory_metric, run.reserved_gib + run.process_gib)
     run.is_proven = run.has_proven_recipe and run.has_traced_state
-    before_step = max(value for name, value in phases.items() if name != "optimizer step")
-    needed = max(run.optimizer_phase_bytes, before_step + k.fit_transient * run.transient_bytes)
-    run.needed_gib = needed / GIB * k.fit_reserved_ratio + run.process_gib + k.fit_margin_gib
+    # Experts' ranks share the tokens unevenly: at worst, one of them gets those of all.
+    crowd = run.working_bytes + (run.stored_bytes if is_stored else 0)
+    run.crowded_bytes = (1 - 1 / run.expert_parallel) * run.routed_share * crowd
+    crowded = max(run.loss_phase_bytes, run.backward_start_bytes) + run.crowded_bytes
+    before_step = max(crowded, run.backward_end_bytes) + k.fit_transient * run.transient_bytes
+    needed = max(run.optimizer_phase_bytes, before_step * k.fit_reserved_ratio)
+    run.needed_gib = needed / GIB + run.process_gib + k.fit_margin_gib
 
 
 def rate(run: SimpleNamespace) -> None:
@@ -834,6 +842,9 @@ def time_tokens(run: SimpleNamespace) -> None:
     is_engine = run.kernels == "engine"
     run.expert_overhead = math.exp(k.progress_experts * run.software_age_years) if is_engine else 1
     run.is_captured = captures_step(run)
+    # In fp32, a bias of an expert is scaled, added to the output, and the sum copied and cast.
+    biased = run.adds_expert_biases * m.layers * run.experts_active * m.hidden
+    run.expert_bias_seconds_per_token = biased * (4 + 6 + 4 + 8 + 6) * (2 + again) / memory
     run.expert_width_share = k.expert_half_width * run.expert_overhead / m.intermediate
     run.expert_width_share *= 0.5 if run.is_captured else 1
     sorting = run.expert_flop_share * run.expert_width_share
@@ -847,7 +858,9 @@ def time_tokens(run: SimpleNamespace) -> None:
         halved = work["attention_16bit_per_token"] / 2 * run.attention_length / run.attended_length
         in_fp32 = work["attention_fp32_per_token"] / 2 / (run.fp32_flops_per_second * k.attention_fp32)
         run.attention_seconds_per_token = halved / run.attention_flops_per_second + in_fp32
-        run.elementwise_seconds_per_token = work["moved_bytes_per_token"] / effective
+        # A token's input of an expert is copied and scaled, and its output added: 2 + 2 + 3 tensors.
+        moved = m.layers * m.hidden * run.experts_active * 2 * 7 * (3 + again) if run.expert_params else 0
+        run.elementwise_seconds_per_token = (work["moved_bytes_per_token"] + moved) / effective
         return
     weights = 2 * run.linear_active * (run.product_passes + again) * (1 / run.fp8_speedup + sorting)
     adapters = 2 * run.adapter_params / m.experts * (3 + again)
@@ -895,8 +908,10 @@ def time_micro_step(run: SimpleNamespace) -> None:
     elif run.sharding == "fsdp" and run.gpu_count > 1:
         run.hook_seconds = m.layers * k.fsdp_hook_seconds * run.host_factor
     host = 0 if run.is_captured else host_work(run)
-    loops = run.stack == "hf" and run.expert_params > 0
-    loop = m.layers * m.experts * (2 + again) * k.expert_loop_seconds if loops else 0
+    looped = m.experts if run.stack == "hf" and run.expert_params > 0 else 0
+    if run.adds_expert_biases and not run.is_captured:
+        looped = m.experts / run.expert_parallel
+    loop = m.layers * looped * (2 + again) * k.expert_loop_seconds
     run.host_floor_seconds = run.host_factor * host + loop
     moved = 28.0  # AdamW reads or writes seven numbers of 4 bytes
     if run.is_full and not run.has_masters:
@@ -912,7 +927,12 @@ def time_micro_step(run: SimpleNamespace) -> None:
     run.exchanged_bytes_per_token = exchanged if run.expert_params else 0
     keys_and_values = 2 * m.layers * run.key_value_width * 2
     run.context_bytes_per_token = keys_and_values * (3 + again) * (run.context_parallel - 1)
-    run.reduced_bytes = m.params_total * 2 if run.is_full else run.adapter_params * run.adapter_bytes
+    is_ddp = run.sharding == "ddp" and run.kernels != "engine"
+    precision = run.training_precision
+    in_fp32 = run.has_gradient_buffer or precision == "fp32"
+    in_fp32 |= precision == "amp" and run.kernels == "compiled"
+    width = run.full_weight_bytes if is_ddp else 4 if in_fp32 else 2
+    run.reduced_bytes = m.params_total * width if run.is_full else run.adapter_params * run.adapter_bytes
 
 
 def host_work(run: SimpleNamespace) -> float:
@@ -949,7 +969,9 @@ def time_links(run: SimpleNamespace) -> None:
     if run.shards_weights:
         sent = run.gather_passes * run.gathered_bytes + run.reduced_bytes
     else:
-        sent = 0 if run.sharding == "none" else 2 * run.reduced_bytes / run.grad_accum
+        gathers = run.shards_optimizer and run.is_full
+        sent = run.reduced_bytes + (run.m.params_total * 2 if gathers else run.reduced_bytes)
+        sent *= 0 if run.sharding == "none" else 1 / run.grad_accum
     run.collective_bytes = sent / run.model_shards
 
 
@@ -985,22 +1007,34 @@ def exchanging_seconds(run: SimpleNamespace) -> float:
     return float(run.exchanged_bytes_per_token * run.micro_step_tokens / run.model_parallel * a_byte)
 
 
+def exposed(work: float, cover: float, spread: float) -> float:
+    """Return what shows of work behind a cover; more of it, the more unevenly both are spread."""
+    over = work - cover
+    return (over + math.sqrt(over**2 + spread**2 * work * cover)) / 2
+
+
 def show(run: SimpleNamespace) -> None:
     """Set what shows of the transfers, which the GPU's own work hides in part, and of the host's work."""
     k = run.k
-    moving = run.collective_seconds + run.copied_seconds
-    run.exposed_share = k.communication_floor
-    if moving:
-        hidden = k.communication_overlap * run.gpu_seconds
-        run.exposed_share = max(k.communication_floor, (moving - hidden) / moving)
+    run.root_seconds = 0.0
+    if run.sharding == "fsdp" and run.data_parallel > 1:
+        width = 2 + (run.reduced_bytes / run.m.params_total if run.is_full else 0)
+        root = run.params_unquantized * width / run.model_parallel
+        run.root_seconds = min(1, root / run.collective_bytes) * run.collective_seconds
+    run.hidden_seconds = run.collective_seconds - run.root_seconds + run.copied_seconds
+    run.exposed_share = 0.0
+    if run.hidden_seconds:
+        cover = k.communication_overlap * run.gpu_seconds
+        run.exposed_share = exposed(run.hidden_seconds, cover, k.exposure_spread) / run.hidden_seconds
     run.offload_seconds = run.exposed_share * run.copied_seconds
-    run.communication_seconds = run.exposed_share * run.collective_seconds
+    later = run.exposed_share * (run.collective_seconds - run.root_seconds)
+    run.communication_seconds = run.root_seconds + later
     run.communication_seconds += run.tensor_parallel_seconds + run.context_parallel_seconds
-    behind = k.host_overlap * run.gpu_seconds + run.communication_seconds
+    behind = k.host_overlap * run.gpu_seconds + run.communication_seconds + run.offload_seconds
     # The host of a mixture waits in each layer for the number of tokens of each expert, and the GPU for it.
     waits = run.expert_params > 0 and run.stack != "hf"
     least = run.host_seconds / 4 if waits else 0
-    run.host_exposed_seconds = max(least, run.host_seconds - behind)
+    run.host_exposed_seconds = max(least, exposed(run.host_seconds, behind, k.exposure_spread))
 
 
 def time_step(run: SimpleNamespace) -> None:
@@ -1011,11 +1045,11 @@ def time_step(run: SimpleNamespace) -> None:
     run.matmul_seconds /= run.model_parallel
     run.attention_seconds = run.attention_seconds_per_token * tokens / run.model_parallel
     # Two tensors of the MLP that a kernel reads, and one that it writes, if there is an MLP.
-    tensors = 3 * 2 * run.active_intermediate * tokens
+    tensors = 3 * 2 * run.active_intermediate * tokens / run.tensor_parallel
     run.cached_share = min(tensors, run.cache_bytes) / tensors if tensors else 1
-    run.cached_share *= run.is_counted
     elementwise = run.elementwise_seconds_per_token * tokens * (1 - k.cache_gain * run.cached_share)
-    run.traffic_seconds = (elementwise + run.fixed_traffic_seconds) / run.model_parallel
+    biases = run.expert_bias_seconds_per_token * tokens
+    run.traffic_seconds = (elementwise + biases + run.fixed_traffic_seconds) / run.model_parallel
     # No stage waits for the head if the head and the embeddings take the places of two layers.
     waits = 1 / stages + (k.head_imbalance if (m.layers + 2) % stages else 0) * (1 - 1 / stages)
     run.logits_seconds = run.logits_seconds_per_token * tokens / run.tensor_parallel * waits

@@ -32,17 +32,13 @@ class Card:
 
     def needed_gib(self, trace: Trace) -> float:
         """GiB that must be free for the step."""
-        return (
-            max(map(self._needed_gib, trace.phases)) * self.reserved_ratio
-            + self.process_gib
-            + self.margin_gib
-        )
+        return max(map(self._needed_gib, trace.phases)) + self.process_gib + self.margin_gib
 
     def _needed_gib(self, phase: PhaseTrace) -> float:
-        transient = 0
-        if phase.phase is not Phase.OPTIMIZER:
-            transient = sum(phase.by_category.get(category, 0) for category in LARGE_TRANSIENTS)
-        return (phase.block_bytes + self.transient_share * transient) / GIB
+        if phase.phase is Phase.OPTIMIZER:
+            return phase.block_bytes / GIB
+        transient = sum(phase.by_category.get(category, 0) for category in LARGE_TRANSIENTS)
+        return (phase.block_bytes + self.transient_share * transient) * self.reserved_ratio / GIB
 
     def holds(self, trace: Trace) -> bool:
         """True if the step fits on the card."""
