@@ -50,7 +50,14 @@ COMMENT ON FUNCTION exposed_tensor_share IS
     'Share of the time of tensor parallelism''s collectives that is exposed. is_linked: true if NVLink joins the group. Transformer Engine''s user buffers exchange one part of a tensor while the product of another part runs (tp_comm_overlap in Megatron-Bridge''s docs/performance-guide.md); half is assumed to remain, for the first and last parts and for the multiprocessors that the exchange occupies. Adapters gather the inputs once more (peft/utils.py).';
 
 CREATE OR REPLACE MACRO exposed_seconds(work, cover, spread) AS
-    (work - cover + sqrt(pow(work - cover, 2) + pow(spread, 2) * work * cover)) / 2;
+    -- The root of the sum is never far from the difference: the second form does not subtract one from the other.
+    CASE
+        WHEN work > cover THEN (work - cover + sqrt(pow(work - cover, 2) + pow(spread, 2) * work * cover)) / 2
+        ELSE coalesce(
+            pow(spread, 2) * work * cover
+            / nullif(cover - work + sqrt(pow(work - cover, 2) + pow(spread, 2) * work * cover), 0e0) / 2, 0e0
+        )
+    END;
 COMMENT ON FUNCTION exposed_seconds IS
     'Seconds of work that are not hidden behind the cover. If spread is 0, only the work beyond the cover is exposed; otherwise, because both are spread unevenly over a step, a part of the work is exposed although the cover is longer: a quarter of spread^2 under a long cover. spread is at most 2.';
 

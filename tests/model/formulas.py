@@ -648,9 +648,9 @@ def find_peak(run: SimpleNamespace) -> None:
     whole = {"alloc": run.allocated_gib, "reserved": run.reserved_gib}
     run.memory_gib = whole.get(run.memory_metric, run.reserved_gib + run.process_gib)
     run.is_proven = run.has_proven_recipe and run.has_traced_state
-    # Experts' ranks share the tokens unevenly: at worst, one of them gets those of all.
+    # Experts' ranks share the tokens unevenly: of eight, one gets 1.09 times the average on top.
     crowd = run.working_bytes + (run.stored_bytes if is_stored else 0)
-    run.crowded_bytes = (1 - 1 / run.expert_parallel) * run.routed_share * crowd
+    run.crowded_bytes = 1.25 * (1 - 1 / run.expert_parallel) * run.routed_share * crowd
     crowded = max(run.loss_phase_bytes, run.backward_start_bytes) + run.crowded_bytes
     before_step = max(crowded, run.backward_end_bytes) + k.fit_transient * run.transient_bytes
     needed = max(run.optimizer_phase_bytes, before_step * k.fit_reserved_ratio)
@@ -1009,8 +1009,10 @@ def exchanging_seconds(run: SimpleNamespace) -> float:
 
 def exposed(work: float, cover: float, spread: float) -> float:
     """Return what shows of work behind a cover; more of it, the more unevenly both are spread."""
-    over = work - cover
-    return (over + math.sqrt(over**2 + spread**2 * work * cover)) / 2
+    both = spread**2 * work * cover
+    over, root = work - cover, math.sqrt((work - cover) ** 2 + both)
+    # The product of root + over and root - over is both, so that no small difference is taken.
+    return (over + root) / 2 if over > 0 else both / (root - over or 1) / 2
 
 
 def show(run: SimpleNamespace) -> None:
