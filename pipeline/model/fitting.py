@@ -193,8 +193,8 @@ class Fitter:
     def fit(self, mask: Mask, start: Linearization | None = None) -> Linearization:
         """Return the point that best explains the runs in the mask, deterministically to the last digit.
 
-        From a start, the fit descends once, with the slopes of the start, since leaving out a family moves the
-        constants little, and predicting once takes a tenth of the time of predicting the slopes.
+        From a start, the fit descends once, with the slopes of the start: to leave out a family moves the
+        constants little, and to predict once takes a tenth of the time of predicting the slopes.
         """
         if start:
             return self._descend(start, mask)

@@ -50,7 +50,7 @@ COMMENT ON FUNCTION exposed_tensor_share IS
     'Share of the time of tensor parallelism''s collectives that is exposed. is_linked: true if NVLink joins the group. Transformer Engine''s user buffers exchange one part of a tensor while the product of another part runs (tp_comm_overlap in Megatron-Bridge''s docs/performance-guide.md); half is assumed to remain, for the first and last parts and for the multiprocessors that the exchange occupies. Adapters gather the inputs once more (peft/utils.py).';
 
 CREATE OR REPLACE MACRO exposed_seconds(work, cover, spread) AS
-    -- The root of the sum is never far from the difference: the second form does not subtract one from the other.
+    -- Two forms of one root, of which each adds two positive numbers: small differences are inexact.
     CASE
         WHEN work > cover THEN (work - cover + sqrt(pow(work - cover, 2) + pow(spread, 2) * work * cover)) / 2
         ELSE coalesce(
@@ -241,8 +241,8 @@ SELECT
         WHEN is_counted THEN (
             moved_bytes_per_token
             -- The traces are of dense models: they do not show how tokens reach their experts and return.
-            + (expert_params > 0)::INTEGER * layers * hidden * experts_active * bytes_16bit() * dispatch_passes()
-            * (3e0 + recompute_passes)
+            + (expert_params > 0)::INTEGER * layers * hidden * experts_active * bytes_16bit()
+            * dispatch_passes() * (3e0 + recompute_passes)
         ) / (memory_bytes_per_second * k.bandwidth_efficiency)
         ELSE layers
             * (
