@@ -1,5 +1,7 @@
 """Properties of every model, card and setting: each query compares thousands of neighbours at once."""
 
+import itertools
+
 import duckdb
 import pytest
 
@@ -254,3 +256,62 @@ def test_frozen_weights_of_a_pipeline_have_no_gradients(model: duckdb.DuckDBPyCo
     (found,) = answers(model, "memory_of", [job])
     # Half of the model's weights stay gathered, in 16 bits.
     assert found["memory_gib"] < 2 * 71e9 / 2 / 2**30 * 1.3
+
+
+def test_what_is_exposed_of_hidden_work(model: duckdb.DuckDBPyConnection) -> None:
+    """Nothing of no work, all of work without a cover, and at most the work: never less, the more of it."""
+
+    def exposed(work: float, cover: float, spread: float) -> float:
+        query = "SELECT exposed_seconds($1, $2, $3)"
+        ((seconds,),) = model.execute(query, [work, cover, spread]).fetchall()
+        return float(seconds)
+
+    assert [exposed(work, cover, 0.0) for work, cover in ((3, 1), (1, 3), (2, 2), (0, 0))] == [2, 0, 0, 0]
+    assert exposed(2, 2, 0.5) == pytest.approx(0.5 * 2 / 2)
+    assert exposed(1, 1e9, 0.5) == pytest.approx(0.5**2 / 4)
+    assert exposed(0, 2, 0.5) == 0
+    assert exposed(2, 0, 0.5) == 2
+    grid = [exposed(work / 10, 1, 0.5) for work in range(40)]
+    assert all(0 <= later - earlier <= 0.1 + 1e-12 for earlier, later in itertools.pairwise(grid))
+
+
+def test_hot_ranks_of_experts_are_in_the_verdict_alone(model: duckdb.DuckDBPyConnection) -> None:
+    job: Row = {
+        "model": "qwen3-30b-a3b", "gpu": "h100-sxm-80gb", "gpu_count": 8, "stack": "te", "method": "full",
+        "checkpointing": "none", "micro_batch": 1, "seq_len": 4096,
+    }  # fmt: skip
+    runs = [job | {"expert_parallel": ranks} for ranks in (1, 2, 8)]
+    alone, two, eight = answers(model, "memory_terms_of", runs)
+    assert alone["crowded_bytes"] == 0 < two["crowded_bytes"] < eight["crowded_bytes"]
+    assert eight["crowded_bytes"] == pytest.approx(two["crowded_bytes"] * (1 - 1 / 8) / (1 - 1 / 2))
+    assert eight["needed_gib"] > eight["peak_bytes"] / 2**30 + eight["process_gib"]
+    (dense,) = answers(model, "memory_terms_of", [job | {"model": "llama-3.1-8b"}])
+    assert dense["crowded_bytes"] == 0
+
+
+def test_biases_of_experts_cost_time_in_engines(model: duckdb.DuckDBPyConnection) -> None:
+    job: Row = {
+        "model": "gpt-oss-20b", "gpu": "h100-sxm-80gb", "gpu_count": 8, "stack": "te", "method": "full",
+        "micro_batch": 1, "seq_len": 2048,
+    }  # fmt: skip
+    many, few = answers(model, "speed_terms_of", [job | {"expert_parallel": 1}, job | {"expert_parallel": 8}])
+    assert many["host_seconds"] > 1.2 * few["host_seconds"]  # 32 experts in a loop, and four
+    assert many["expert_bias_seconds_per_token"] == few["expert_bias_seconds_per_token"] > 0
+    others = answers(model, "speed_terms_of", [job | {"model": "qwen3-30b-a3b"}, job | {"stack": "hf"}])
+    assert [other["expert_bias_seconds_per_token"] for other in others] == [0, 0]
+
+
+def test_embeddings_and_head_of_a_sharded_model_are_sent_in_the_open(
+    model: duckdb.DuckDBPyConnection,
+) -> None:
+    job: Row = {
+        "model": "llama-3.1-8b", "gpu": "h100-sxm-80gb", "gpu_count": 8, "stack": "compile", "method": "full",
+        "micro_batch": 64, "seq_len": 8192,
+    }  # fmt: skip
+    fsdp, zero3, ddp = answers(
+        model, "speed_terms_of", [job | {"sharding": kind} for kind in ("fsdp", "zero3", "ddp")]
+    )
+    assert 0 < fsdp["root_seconds"] < fsdp["communication_seconds"] < fsdp["collective_seconds"]
+    assert zero3["root_seconds"] == ddp["root_seconds"] == 0
+    (alone,) = answers(model, "speed_terms_of", [job | {"sharding": "fsdp", "gpu_count": 1}])
+    assert alone["communication_seconds"] == 0
