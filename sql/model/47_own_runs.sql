@@ -1,7 +1,7 @@
 -- What the user's own measured runs say about an estimate, and how much of its band remains.
 
 CREATE OR REPLACE MACRO own_run_parameters() AS {
-    'noise': 0.5e0, 'least_likeness': 0.05e0, 'near_likeness': 0.5e0, 'most_runs': 40, 'most_factor': 3e0,
+    'noise': 0.7e0, 'least_likeness': 0.05e0, 'near_likeness': 0.5e0, 'most_runs': 40, 'most_factor': 3e0,
     'memory': {
         'params': 1e0, 'seq_len': 0e0, 'micro_batch': 0e0, 'method': 4e0, 'stack': 2e0, 'gpu': 1.5e0,
         'checkpointing': 1.5e0, 'sharding': 3e0, 'optimizer': 1e0, 'training_precision': 0.7e0

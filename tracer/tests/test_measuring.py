@@ -255,7 +255,7 @@ def test_own_earlier_runs_correct_the_estimate_beside_it(estimator: Estimator, h
     memory = second.comparisons[0]
     assert memory.estimated == first.comparisons[0].estimated
     assert memory.corrected == pytest.approx(
-        memory.estimated * (11 / memory.estimated) ** (1 / 1.5), rel=1e-3
+        memory.estimated * (11 / memory.estimated) ** (1 / 1.7), rel=1e-3
     )
     assert "from 1 run of yours" in second.corrections
 
