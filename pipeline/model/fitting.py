@@ -211,7 +211,8 @@ class Fitter:
         """Return the best point that is found without computing the slopes anew.
 
         Each trial corrects the slopes along its step (Broyden 1965, Mathematics of Computation 19:577): the
-        macros have kinks, past which the slopes of the start do not lower the cost.
+        macros have kinks, past which the slopes of the start do not lower the cost. Corrected slopes are good
+        for these steps only, so those of the start are returned.
         """
         weights = self._weights(mask)
         at, cost, radius = start, self._cost(start.predicted[mask], start.point, mask, weights), TRUST_RADIUS
@@ -229,12 +230,12 @@ class Fitter:
             slopes = at.slopes + np.outer(missed, step) / (step @ step)
             gain = cost - self._cost(predicted[mask], point, mask, weights)
             if gain > 0:
-                at, cost, radius = Linearization(point, predicted, slopes), cost - gain, 2 * radius
+                at, cost = Linearization(point, predicted, slopes), cost - gain
+                if gain < LEAST_GAIN and moved < radius:
+                    break
+                radius = min(2 * radius, TRUST_RADIUS)
             else:
                 at, radius = Linearization(at.point, at.predicted, slopes), moved / 3
-            if 0 < gain < LEAST_GAIN and moved < radius / 2:
-                break
-            radius = min(radius, TRUST_RADIUS)
         return Linearization(at.point, at.predicted, start.slopes)
 
     def nested(self, at: Linearization, seen: Mask) -> Array:

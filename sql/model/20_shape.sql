@@ -121,7 +121,7 @@ _settings_shape AS (
             s.seq_len, m.layers, m.full_attention_layers, m.linear_attention_layers, m.sliding_window
         )::DOUBLE AS attended_length,
         coalesce(m.linear_attention_layers, 0) > 0 AS is_hybrid,
-        1 - coalesce(m.dense_layers, 0) / m.layers AS sparse_share,
+        of_all_layers(m.layers, m.dense_layers, 1e0, 0e0) AS sparse_share,
         of_all_layers(
             m.layers, m.dense_layers,
             CASE WHEN runs_every_expert THEN m.experts ELSE m.experts_active END * m.intermediate

@@ -132,8 +132,7 @@ LEFT JOIN traced_of('_memory_settings') AS t
 COMMENT ON MACRO TABLE memory_coefficients IS
     'The bytes of each part of a training step''s memory, before micro-batch and sharding are applied. The formulas for the training state follow Rajbhandari et al. 2019 (arXiv 1910.02054), and the formulas for activations follow Korthikanti et al. 2022 (arXiv 2205.05198); the constants are fitted.';
 
-CREATE OR REPLACE MACRO routing_imbalance(expert_parallel) AS
-    1.25e0 * (1 - 1e0 / coalesce(expert_parallel, 1));
+CREATE OR REPLACE MACRO routing_imbalance(expert_parallel) AS 1.25e0 * (1 - 1e0 / expert_parallel);
 COMMENT ON FUNCTION routing_imbalance IS
     'Tokens that the busiest of the expert-parallel ranks receives beyond the average, as a share of the average, before the router is trained. Assumed, and scaled to the one case that was seen: with 8 ranks, 72.9 GiB were allocated on hot ranks where rank 0 had a peak of 61.7, of which experts store 10.3 (Nemotron 3 Nano in Megatron-Bridge''s skills/nemo-mbridge-perf-activation-recompute).';
 

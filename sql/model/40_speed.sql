@@ -499,7 +499,7 @@ _speed_communication AS (
         -- FSDP gathers its root unit (embeddings and head) before the first layer and reduces its gradients
         -- after the last, so neither can be hidden.
         CASE
-            WHEN sharding = 'fsdp' AND data_parallel > 1
+            WHEN gathers_weights AND sharding = 'fsdp'
                 THEN least(1e0, params_unquantized
                     * (bytes_16bit() + is_full::INTEGER * reduced_bytes / params_total)
                     / model_parallel / collective_bytes) * collective_seconds
@@ -514,10 +514,10 @@ _speed_exposed AS (
     SELECT
         *,
         -- Gathered weights, scattered gradients and offloaded tensors travel while the GPU computes.
-        collective_seconds - root_seconds + copied_seconds AS hidden_seconds,
+        collective_seconds - root_seconds + copied_seconds AS overlapped_seconds,
         coalesce(exposed_seconds(
-            hidden_seconds, k.communication_overlap * gpu_seconds, k.exposure_spread
-        ) / nullif(hidden_seconds, 0e0), 0e0) AS exposed_share,
+            overlapped_seconds, k.communication_overlap * gpu_seconds, k.exposure_spread
+        ) / nullif(overlapped_seconds, 0e0), 0e0) AS exposed_share,
         root_seconds + exposed_share * (collective_seconds - root_seconds)
             + tensor_parallel_seconds + context_parallel_seconds AS communication_seconds,
         exposed_share * copied_seconds AS offload_seconds,

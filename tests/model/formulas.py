@@ -1023,11 +1023,11 @@ def show(run: SimpleNamespace) -> None:
         width = 2 + (run.reduced_bytes / run.m.params_total if run.is_full else 0)
         root = run.params_unquantized * width / run.model_parallel
         run.root_seconds = min(1, root / run.collective_bytes) * run.collective_seconds
-    run.hidden_seconds = run.collective_seconds - run.root_seconds + run.copied_seconds
+    run.overlapped_seconds = run.collective_seconds - run.root_seconds + run.copied_seconds
     run.exposed_share = 0.0
-    if run.hidden_seconds:
+    if run.overlapped_seconds:
         cover = k.communication_overlap * run.gpu_seconds
-        run.exposed_share = exposed(run.hidden_seconds, cover, k.exposure_spread) / run.hidden_seconds
+        run.exposed_share = exposed(run.overlapped_seconds, cover, k.exposure_spread) / run.overlapped_seconds
     run.offload_seconds = run.exposed_share * run.copied_seconds
     later = run.exposed_share * (run.collective_seconds - run.root_seconds)
     run.communication_seconds = run.root_seconds + later
