@@ -45,11 +45,8 @@ BOUND = 4.0
 MAX_STEPS = 40
 """The largest number of steps before the slopes are computed anew."""
 
-LEAST_STEP = 0.0003
-"""A descent ends when no constant would move further than this multiple of its parameter's relative width."""
-
 LEAST_GAIN = 0.0005
-"""A descent ends with a step that was not cut short and that lowers the cost by less than this."""
+"""A descent ends when its slopes promise to lower the cost by less than this."""
 
 MAX_LINEARIZATIONS = 6
 """The largest number of times that the slopes are computed anew while a fit starts from the priors."""
@@ -217,11 +214,11 @@ class Fitter:
         weights = self._weights(mask)
         at, cost, radius = start, self._cost(start.predicted[mask], start.point, mask, weights), TRUST_RADIUS
         for _ in range(MAX_STEPS):
-            step = self._minimum(at, radius, mask, weights) - at.point
-            moved = float(np.abs(step).max())
-            if moved < LEAST_STEP:
+            point, promised = self._minimum(at, radius, mask, weights)
+            if cost - promised < LEAST_GAIN:
                 break
-            point = at.point + step
+            step = point - at.point
+            moved = float(np.abs(step).max())
             predicted = self.predict(point[None, :])[0]
             if not np.isfinite(predicted).all():
                 radius = moved / 3
@@ -231,8 +228,6 @@ class Fitter:
             gain = cost - self._cost(predicted[mask], point, mask, weights)
             if gain > 0:
                 at, cost = Linearization(point, predicted, slopes), cost - gain
-                if gain < LEAST_GAIN and moved < radius:
-                    break
                 radius = min(2 * radius, TRUST_RADIUS)
             else:
                 at, radius = Linearization(at.point, at.predicted, slopes), moved / 3
@@ -277,8 +272,8 @@ class Fitter:
         residuals = _soft((predicted - self.measured[mask]) / RESIDUAL_SCALE) * weights
         return float(residuals @ residuals + point @ point)
 
-    def _minimum(self, at: Linearization, radius: float, mask: Mask, weights: Array) -> Array:
-        """Return the best point within the radius, treating the macros as linear."""
+    def _minimum(self, at: Linearization, radius: float, mask: Mask, weights: Array) -> tuple[Array, float]:
+        """Return the best point within the radius and its cost, treating the macros as linear."""
         predicted, slopes, measured = at.predicted[mask], at.slopes[mask], self.measured[mask]
 
         def cost(point: Array) -> tuple[float, Array]:
@@ -292,7 +287,7 @@ class Fitter:
             cost, at.point, jac=True, method="L-BFGS-B", bounds=np.column_stack([low, high]),
             options={"ftol": 1e-12, "gtol": 1e-7, "maxiter": 1000},
         )  # fmt: skip
-        return np.asarray(found.x)
+        return np.asarray(found.x), float(found.fun)
 
 
 def _soft(scaled: Array) -> Array:

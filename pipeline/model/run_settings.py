@@ -35,12 +35,13 @@ TEXTS: Mapping[str, Collection[str]] = {
     "stack": STACKS,
     "loss_kernel": ("hf", "fp32std", "16bit", "liger", "fused", "chunked", "litgpt", "titan", "outside"),
     "offload": ("act", "cpu", "cpu+act"),
+    "cuda_graph": ("none", "parts", "step"),
     "memory_metric": ("alloc", "reserved", "smi"),
 }
 """The settings of a run that memory_of and speed_of take as strings, with the values allowed (empty: any)."""
 _WHOLE = (
-    "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "context_parallel",
-    "expert_parallel", "micro_batch", "seq_len", "grad_accum",
+    "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "virtual_pipeline",
+    "context_parallel", "expert_parallel", "micro_batch", "seq_len", "grad_accum",
 )  # fmt: skip
 _SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 2, "fp8": 2}
 """The settings whose values are numbered choices, each with its largest value."""
@@ -54,6 +55,7 @@ SETTINGS = (
     "adapter_bytes",
     "weight_bytes",
     "node_network_gbps",
+    "looped_sequences",
 )
 """All settings of a run."""
 LORA_TARGETS = (
@@ -184,6 +186,12 @@ def check_quantization(settings: Settings) -> None:
         raise RunError("quantization: none with method qlora: lora is the method without")
 
 
+def check_looped_sequences(settings: Settings) -> None:
+    """Raise RunError if a run whose stack is not Megatron states sequences that Megatron would loop over."""
+    if settings.get("looped_sequences") and settings.get("stack") != "te":
+        raise RunError("looped_sequences: goes with stack te, whose packed sequences it describes")
+
+
 def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]) -> RunRow:
     """Read one row in the layout of catalog/measured_runs.csv; missing settings are left to the macros.
     Raises RunError if the model, GPU or method is missing, or a value is implausible.
@@ -195,6 +203,7 @@ def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str,
         if not (row.get(name) or "").strip():
             raise RunError(f"{name} is missing")
     check_quantization(read.settings)
+    check_looped_sequences(read.settings)
     set_model(read, (row.get("model") or "").strip(), row, known)
     read.settings["gpu"] = gpu_of((row.get("gpu") or "").strip(), read)
     if read.settings["sharding"] == "none" and (read.settings["gpu_count"] or 1) == 1:

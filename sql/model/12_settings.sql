@@ -94,11 +94,12 @@ SELECT
     job::VARCHAR AS job, run_id::VARCHAR AS run_id, coalesce(calibration, 'all') AS calibration, model, gpu,
     method, quantization, nullif(lora_targets, '') AS lora_targets, training_precision, optimizer, sharding,
     checkpointing, stack, loss_kernel, offload, memory_metric, nullif(recipe, '')::VARCHAR AS recipe,
-    software_date::DATE AS software_date,
+    cuda_graph::VARCHAR AS cuda_graph, software_date::DATE AS software_date,
     COLUMNS([
         'gpu_count', 'node_count', 'node_network_gbps', 'kbit_upcast', 'autocast', 'lora_rank',
         'lora_dropout', 'adapter_bytes', 'weight_bytes', 'fp8', 'tensor_parallel', 'pipeline_parallel',
-        'context_parallel', 'expert_parallel', 'micro_batch', 'seq_len', 'grad_accum', 'flash_attention'
+        'virtual_pipeline', 'context_parallel', 'expert_parallel', 'micro_batch', 'seq_len',
+        'looped_sequences', 'grad_accum', 'flash_attention'
     ])::DOUBLE,
     carried
 FROM _settings_given;
@@ -170,6 +171,18 @@ CREATE OR REPLACE MACRO usual_expert_parallel(stack, experts, data_parallel) AS
     CASE WHEN stack = 'te' AND experts > 1 THEN least(experts, data_parallel) ELSE 1e0 END;
 COMMENT ON FUNCTION usual_expert_parallel IS
     'Number of GPUs over which the experts are spread if a run does not state it: Megatron-style engines spread them over the data-parallel ranks.';
+
+CREATE OR REPLACE MACRO usual_cuda_graph(
+    kernels, is_full, experts, linear_attention_layers, fp8, architecture, segment, software_date
+) AS
+    CASE
+        WHEN kernels = 'engine' AND is_full AND experts > 1 AND linear_attention_layers IS NULL AND fp8 >= 1
+            AND architecture LIKE 'Blackwell%' AND segment = 'datacenter'
+            AND coalesce(software_date >= DATE '2026-05-01', TRUE) THEN 'step'
+        ELSE 'none'
+    END;
+COMMENT ON FUNCTION usual_cuda_graph IS
+    'How much of a step is captured in CUDA graphs if a run does not state it: the whole step of a mixture of experts that an engine trains in fp8 on Blackwell, as in Megatron''s recipes for MXFP8 since May 2026 (_enable_hybridep_full_iteration_mxfp8 in Megatron-Bridge''s perf_recipes/qwen/common.py), except hybrids with state-space layers; nothing otherwise.';
 
 CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_count, gpu_year) AS
     CASE
@@ -255,7 +268,12 @@ SELECT
             s.stack, m.experts,
             s.gpu_count / (coalesce(s.tensor_parallel, 1) * coalesce(s.pipeline_parallel, 1))
         )) AS expert_parallel,
+        coalesce(s.looped_sequences, 0e0) AS looped_sequences,
         coalesce(s.loss_kernel, t.loss_kernel, 'hf') AS loss_kernel,
+        coalesce(s.cuda_graph, usual_cuda_graph(
+            t.kernels, is_full, m.experts, m.linear_attention_layers, s.fp8, g.architecture, g.segment,
+            s.software_date
+        )) AS cuda_graph,
         coalesce(s.offload, '') AS offload,
         coalesce(s.memory_metric, 'smi') AS memory_metric
     ),

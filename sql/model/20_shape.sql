@@ -118,7 +118,8 @@ _settings_shape AS (
         m.kv_heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS key_value_width,
         CASE WHEN m.gated_mlp = 1 THEN 4e0 ELSE 2e0 END AS mlp_tensors,
         attended_length(
-            s.seq_len, m.layers, m.full_attention_layers, m.linear_attention_layers, m.sliding_window
+            s.seq_len / greatest(1e0, s.looped_sequences), m.layers, m.full_attention_layers,
+            m.linear_attention_layers, m.sliding_window
         )::DOUBLE AS attended_length,
         coalesce(m.linear_attention_layers, 0) > 0 AS is_hybrid,
         of_all_layers(m.layers, m.dense_layers, 1e0, 0e0) AS sparse_share,

@@ -80,7 +80,11 @@ SELECT
     CASE WHEN key_value_width < query_width THEN 1e0 ELSE 0e0 END AS is_grouped,
     -- An MLP that is not gated has half as many tensors.
     active_intermediate * mlp_tensors / 4 AS mlp_width,
-    CASE checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN k.recompute_selective ELSE 0e0 END
+    CASE checkpointing
+        WHEN 'full' THEN 1e0
+        WHEN 'sac' THEN CASE WHEN kernels = 'engine' THEN k.recompute_engine ELSE k.recompute_selective END
+        ELSE 0e0
+    END
         AS recompute_passes,
     {
         'layer_token_hidden': layers * hidden,

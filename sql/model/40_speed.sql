@@ -16,20 +16,9 @@ CREATE OR REPLACE MACRO synced_host_share() AS 0.25e0;
 COMMENT ON FUNCTION synced_host_share IS
     'Share of the host time that is never hidden in a mixture of experts: before it launches the products, the host waits in each layer for the numbers of tokens per expert (cuda_sync_point in Megatron-LM''s moe/token_dispatcher.py), and the GPU for the host thereafter. Assumed.';
 
-CREATE OR REPLACE MACRO captures_step(
-    kernels, is_full, experts, is_hybrid, fp8, architecture, segment, software_date
-) AS
-    coalesce(
-        kernels = 'engine' AND is_full AND experts > 1 AND NOT is_hybrid AND fp8 >= 1
-        AND architecture LIKE 'Blackwell%' AND segment = 'datacenter'
-        AND coalesce(software_date >= DATE '2026-05-01', TRUE), FALSE
-    );
-COMMENT ON FUNCTION captures_step IS
-    'True if an engine that trains all weights captures the whole step of a mixture of experts in one CUDA graph, without host time, and fuses the products of experts with activation and quantization: Megatron''s recipes for MXFP8 on Blackwell since May 2026 (_enable_hybridep_full_iteration_mxfp8 in Megatron-Bridge''s perf_recipes/qwen/common.py; container 26.06 made them 27 to 43% faster, but no faster on H100). Recipes of hybrids with state-space layers capture parts only (perf_recipes/nemotronh).';
-
 CREATE OR REPLACE MACRO fused_sorting_share() AS 0.5e0;
 COMMENT ON FUNCTION fused_sorting_share IS
-    'Share of the time for sorting tokens by expert that remains if captures_step is true: dispatching tokens still copies them, but nothing else does. Assumed.';
+    'Share of the time for sorting tokens by expert that remains if the whole step is one CUDA graph, whose recipes fuse the products of experts with activation and quantization: dispatching tokens still copies them, but nothing else does. Assumed.';
 
 CREATE OR REPLACE MACRO expert_bias_bytes() AS 28e0;
 COMMENT ON FUNCTION expert_bias_bytes IS
@@ -48,6 +37,41 @@ CREATE OR REPLACE MACRO exposed_tensor_share(kernels, is_full, software_date, is
     END;
 COMMENT ON FUNCTION exposed_tensor_share IS
     'Share of the time of tensor parallelism''s collectives that is exposed. is_linked: true if NVLink joins the group. Transformer Engine''s user buffers exchange one part of a tensor while the product of another part runs (tp_comm_overlap in Megatron-Bridge''s docs/performance-guide.md); half is assumed to remain, for the first and last parts and for the multiprocessors that the exchange occupies. Adapters gather the inputs once more (peft/utils.py).';
+
+CREATE OR REPLACE MACRO operation_seconds(forward, backward, recompute_passes, k) AS
+    forward * (1e0 + recompute_passes) * k.python_operation_seconds + backward * k.autograd_operation_seconds;
+COMMENT ON FUNCTION operation_seconds IS
+    'Host time of code with the given numbers of tensor operations in its forward and its backward pass. Python drives the forward pass and its recomputation, and autograd the backward pass. k: a row of constants.';
+
+CREATE OR REPLACE MACRO expert_loop_seconds(
+    stack, kernels, is_full, model, adds_expert_biases, recompute_passes, k
+) AS
+    CASE
+        WHEN stack = 'hf' THEN CASE
+            WHEN model LIKE 'granite-%' THEN operation_seconds(6e0, 18e0, recompute_passes, k)
+            ELSE operation_seconds(18e0, 36e0, recompute_passes, k)
+        END
+        WHEN kernels = 'engine'
+            THEN adds_expert_biases * operation_seconds(2e0, 8e0, recompute_passes, k)
+                + is_full::INTEGER * (2 + 2 * adds_expert_biases) * k.expert_tensor_seconds
+        ELSE 0e0
+    END;
+COMMENT ON FUNCTION expert_loop_seconds IS
+    'Host time per expert of a rank, layer and micro-step, in code that handles one expert after the other. The operations were counted on the code: Transformers before version 5 loops over the experts (6 operations in GraniteMoeParallelExperts, 18 in MixtralSparseMoeBlock and Qwen2MoeSparseMoeBlock, where newer versions group their products), and Megatron over their biases (2 in TEGroupedMLP._apply_bias). Megatron also handles the gradient of each of their tensors in Python (the hooks of DistributedDataParallel): two weights, and two biases if they have some.';
+
+CREATE OR REPLACE MACRO rotary_loop_seconds(recompute_passes, k) AS
+    2e0 * operation_seconds(20e0, 19e0, recompute_passes, k);
+COMMENT ON FUNCTION rotary_loop_seconds IS
+    'Host time per packed sequence, layer and micro-step to apply rotary embeddings to the queries and keys of one sequence after the other, in 20 operations each (_apply_rotary_pos_emb_thd in Megatron-LM''s embeddings/rope_utils.py until August 2026), counted on the code.';
+
+CREATE OR REPLACE MACRO sliced_expert_bytes(stack, is_full, model, experts, expert_params, weight_bytes) AS
+    CASE
+        WHEN stack = 'hf' AND is_full AND model LIKE 'granite-%'
+            THEN 4e0 * experts * expert_params * weight_bytes
+        ELSE 0e0
+    END;
+COMMENT ON FUNCTION sliced_expert_bytes IS
+    'Bytes that a backward pass moves because one tensor holds the weights of all experts of a layer and each expert''s product takes a slice of it (GraniteMoeParallelExperts in transformers): the gradient of each slice is written as a tensor of zeros for all experts (1), and added to the sum of those before (3).';
 
 CREATE OR REPLACE MACRO exposed_seconds(work, cover, spread) AS
     -- Two forms of one root, of which each adds two positive numbers: small differences are inexact.
@@ -102,11 +126,8 @@ WITH _speed_rates AS (
         -- The cost of routing and sorting tokens in older engines, relative to the newest.
         CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END
             AS expert_overhead,
-        captures_step(
-            s.kernels, s.is_full, s.experts, s.is_hybrid, s.fp8, s.architecture, s.segment, s.software_date
-        ) AS is_captured,
         k.expert_half_width * expert_overhead / s.intermediate
-            * CASE WHEN is_captured THEN fused_sorting_share() ELSE 1e0 END AS expert_width_share,
+            * CASE WHEN s.cuda_graph = 'step' THEN fused_sorting_share() ELSE 1e0 END AS expert_width_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in
         -- fp32 and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): memory or arithmetic limits them.
         -- The matrix product that follows finds in the cache what fits there of one matrix of the MLP.
@@ -257,7 +278,10 @@ SELECT
     adds_expert_biases * layers * experts_active * hidden * expert_bias_bytes() * (2e0 + recompute_passes)
         / memory_bytes_per_second AS expert_bias_seconds_per_token,
     -- Folding adapters reads and writes the weights; gradients are written once and read twice.
-    (moved_weight_bytes + folded_bytes * (5 + 2 * recompute_passes))
+    (
+        moved_weight_bytes + folded_bytes * (5 + 2 * recompute_passes)
+        + sliced_expert_bytes(stack, is_full, model, experts, expert_params, full_weight_bytes)
+    )
         / (memory_bytes_per_second * k.bandwidth_efficiency)
         + kernel_launches * k.kernel_seconds AS fixed_traffic_seconds,
     CASE
@@ -269,7 +293,7 @@ SELECT
             * CASE WHEN quantization = 'gptq' THEN k.dequantization_gptq ELSE 1e0 END
     END * dequantized_weight_seconds AS dequantization_seconds,
     host_factor * CASE
-        WHEN is_captured THEN 0e0
+        WHEN cuda_graph = 'step' THEN 0e0
         WHEN is_counted
             THEN python_operations * k.python_operation_seconds
                 + autograd_operations * k.autograd_operation_seconds
@@ -281,18 +305,17 @@ SELECT
                     ELSE 0e0
                 END
             )
+            * CASE cuda_graph WHEN 'parts' THEN k.host_graphed ELSE 1e0 END
             * (CASE WHEN is_full THEN 1e0 ELSE k.host_adapter_factor END)
             * (CASE WHEN is_quantized THEN 1 + k.host_quantized ELSE 1e0 END)
     END
-    -- Transformers before version 5 loops over the experts, and waits for the token indices of each expert.
-    -- Other stacks, and newer versions, group the products of the experts; Megatron adds biases in a loop.
     + CASE
-        WHEN expert_params > 0 AND stack = 'hf'
-            THEN layers * experts * (2e0 + recompute_passes) * k.expert_loop_seconds
-        WHEN NOT is_captured
-            THEN adds_expert_biases * layers * experts / expert_parallel * (2e0 + recompute_passes)
-                * k.expert_loop_seconds
-        ELSE 0e0
+        WHEN cuda_graph = 'step' THEN 0e0
+        ELSE layers * (
+            CASE WHEN expert_params > 0 THEN experts / expert_parallel ELSE 0e0 END
+            * expert_loop_seconds(stack, kernels, is_full, model, adds_expert_biases, recompute_passes, k)
+            + micro_batch * looped_sequences * rotary_loop_seconds(recompute_passes, k)
+        )
     END AS host_floor_seconds,
     -- Once per step, the optimizer reads the gradients, and reads and writes the weights and both moments.
     -- For adapters, all these tensors are in fp32.
@@ -541,7 +564,9 @@ _speed_step AS (
             -- micro-steps average out.
             * (1 + k.waiting_per_doubling * log2(gpu_count)
                 / CASE WHEN shards_weights THEN 1e0 ELSE sqrt(grad_accum) END)
-            * (1 + k.bubble_share * (pipeline_parallel - 1) / grad_accum)
+            -- A pipeline idles while it fills and drains, the less, the more stages per GPU are interleaved:
+            -- Narayanan et al. 2021, arXiv 2104.04473.
+            * (1 + coalesce(1 / virtual_pipeline, k.bubble_share) * (pipeline_parallel - 1) / grad_accum)
             + optimizer_seconds + host_per_step_seconds AS step_seconds
     FROM _speed_exposed
 )

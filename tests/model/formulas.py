@@ -97,7 +97,8 @@ def settle(run: SimpleNamespace, given: Row) -> None:
         "method": "lora", "gpu_count": 1, "stack": "hf", "lora_rank": 16, "lora_targets": ALL_LINEAR,
         "optimizer": "adamw", "micro_batch": 1, "seq_len": 2048, "grad_accum": 1, "checkpointing": "full",
         "flash_attention": 1, "pipeline_parallel": 1, "context_parallel": 1, "fp8": 0, "offload": "",
-        "memory_metric": "smi", "lora_dropout": None, "software_date": None,
+        "memory_metric": "smi", "lora_dropout": None, "software_date": None, "looped_sequences": 0,
+        "virtual_pipeline": None,
     }  # fmt: skip
     run.__dict__.update(defaults | said)
     run.is_full, run.is_quantized = run.method in ("full", "pretrain"), run.method == "qlora"
@@ -227,9 +228,10 @@ def describe_model(run: SimpleNamespace) -> None:
     full, linear = m.full_attention_layers, m.linear_attention_layers or 0
     if full is None:
         full = 0 if m.sliding_window else m.layers - linear
-    seen = full * run.seq_len + linear * min(run.seq_len, 512)
+    length = run.seq_len / max(1, run.looped_sequences)
+    seen = full * length + linear * min(length, 512)
     if m.sliding_window:
-        seen += (m.layers - full - linear) * window_length(run.seq_len, m.sliding_window)
+        seen += (m.layers - full - linear) * window_length(length, m.sliding_window)
     run.attended_length = seen / m.layers
     run.is_hybrid = linear > 0
     expert_params = sparse_layers * m.experts * m.hidden * m.intermediate * (3 if m.gated_mlp else 2)
@@ -819,19 +821,20 @@ def counted_work(run: SimpleNamespace) -> dict[str, float] | None:
     }
 
 
-def captures_step(run: SimpleNamespace) -> bool:
-    """True if an engine runs a mixture's step as one CUDA graph: Megatron on Blackwell, since May 2026."""
+def captured(run: SimpleNamespace) -> str:
+    """Return what CUDA graphs capture: of a mixture's step in an engine, all on Blackwell since May 2026."""
     is_new = run.software_date is None or run.software_date >= date(2026, 5, 1)
     is_mixture = run.m.experts > 1 and not run.is_hybrid
     is_blackwell = str(run.g.architecture).startswith("Blackwell") and run.g.segment == "datacenter"
     trains_all = run.kernels == "engine" and run.is_full
-    return trains_all and run.fp8 >= 1 and is_new and is_mixture and is_blackwell
+    return "step" if trains_all and run.fp8 >= 1 and is_new and is_mixture and is_blackwell else "none"
 
 
 def time_tokens(run: SimpleNamespace) -> None:
     """Set the seconds per token: products (arXiv 2001.08361), attention (2307.08691), traffic and logits."""
     m, k, memory = run.m, run.k, run.memory_bytes_per_second
-    run.recompute_passes = {"full": 1, "sac": k.recompute_selective, "none": 0}[run.checkpointing]
+    selective = k.recompute_engine if run.kernels == "engine" else k.recompute_selective
+    run.recompute_passes = {"full": 1, "sac": selective, "none": 0}[run.checkpointing]
     run.product_passes = 3 if run.is_full else 2
     run.expert_flop_share = min(1, run.expert_params * run.experts_active / m.experts / run.linear_active)
     work = counted_work(run)
@@ -841,12 +844,12 @@ def time_tokens(run: SimpleNamespace) -> None:
     effective = memory * k.bandwidth_efficiency
     is_engine = run.kernels == "engine"
     run.expert_overhead = math.exp(k.progress_experts * run.software_age_years) if is_engine else 1
-    run.is_captured = captures_step(run)
+    run.cuda_graph = getattr(run, "cuda_graph", captured(run))
     # In fp32, a bias of an expert is scaled, added to the output, and the sum copied and cast.
     biased = run.adds_expert_biases * m.layers * run.experts_active * m.hidden
     run.expert_bias_seconds_per_token = biased * (4 + 6 + 4 + 8 + 6) * (2 + again) / memory
     run.expert_width_share = k.expert_half_width * run.expert_overhead / m.intermediate
-    run.expert_width_share *= 0.5 if run.is_captured else 1
+    run.expert_width_share *= 0.5 if run.cuda_graph == "step" else 1
     sorting = run.expert_flop_share * run.expert_width_share
     run.matmul_seconds_per_token = (
         run.folds_adapters * 2 * run.linear_active * run.expert_flop_share / products
@@ -891,8 +894,11 @@ def time_micro_step(run: SimpleNamespace) -> None:
     run.weight_read_seconds *= k.expert_half_tokens / run.expert_parallel
     held = m.params_linear - run.expert_params + apart
     run.weight_read_seconds += 2 * held * passes * k.weight_reads / memory
-    folding = run.folded_bytes * (5 + 2 * again)
-    run.fixed_traffic_seconds = (work["moved_weight_bytes"] + folding) / (memory * k.bandwidth_efficiency)
+    moved = work["moved_weight_bytes"] + run.folded_bytes * (5 + 2 * again)
+    if run.stack == "hf" and run.is_full and m.model.startswith("granite-"):
+        # Each expert's gradient is written as one of all experts, and added: one write, two reads, one write.
+        moved += m.experts * 4 * run.expert_params * run.full_weight_bytes
+    run.fixed_traffic_seconds = moved / (memory * k.bandwidth_efficiency)
     run.fixed_traffic_seconds += work["kernel_launches"] * k.kernel_seconds
     run.dequantization_seconds = 0.0
     if run.is_quantized:
@@ -907,12 +913,9 @@ def time_micro_step(run: SimpleNamespace) -> None:
         run.hook_seconds = m.layers * k.zero3_hook_seconds
     elif run.sharding == "fsdp" and run.gpu_count > 1:
         run.hook_seconds = m.layers * k.fsdp_hook_seconds * run.host_factor
-    host = 0 if run.is_captured else host_work(run)
-    looped = m.experts if run.stack == "hf" and run.expert_params > 0 else 0
-    if run.adds_expert_biases and not run.is_captured:
-        looped = m.experts / run.expert_parallel
-    loop = m.layers * looped * (2 + again) * k.expert_loop_seconds
-    run.host_floor_seconds = run.host_factor * host + loop
+    run.host_floor_seconds = 0.0
+    if run.cuda_graph != "step":
+        run.host_floor_seconds = run.host_factor * host_work(run) + m.layers * loops(run)
     moved = 28.0  # AdamW reads or writes seven numbers of 4 bytes
     if run.is_full and not run.has_masters:
         moments = 4 if "8bit" in run.optimizer else 4 * run.full_weight_bytes
@@ -944,9 +947,29 @@ def host_work(run: SimpleNamespace) -> float:
     layer = k.host_seconds_engine if run.kernels == "engine" else k.host_seconds_layer
     if run.stack != "hf" and run.expert_params > 0:
         layer += k.host_seconds_experts * run.expert_overhead
+    layer *= k.host_graphed if run.cuda_graph == "parts" else 1
     layer *= 1 if run.is_full else k.host_adapter_factor
     layer *= 1 + k.host_quantized if run.is_quantized else 1
     return float(run.layers * (2 + run.recompute_passes) * layer)
+
+
+def loops(run: SimpleNamespace) -> float:
+    """Return the seconds per layer in which the host visits experts, their biases, or packed sequences."""
+    k = run.k
+
+    def operations(forward: int, backward: int) -> float:
+        python = forward * (1 + run.recompute_passes) * k.python_operation_seconds
+        return float(python + backward * k.autograd_operation_seconds)
+
+    of_an_expert = 0.0
+    if run.stack == "hf":
+        of_an_expert = operations(6, 18) if run.m.model.startswith("granite-") else operations(18, 36)
+    elif run.kernels == "engine":
+        tensors = (4 if run.adds_expert_biases else 2) if run.is_full else 0
+        of_an_expert = tensors * k.expert_tensor_seconds
+        of_an_expert += operations(2, 8) if run.adds_expert_biases else 0
+    experts = run.m.experts / run.expert_parallel if run.expert_params > 0 else 0
+    return experts * of_an_expert + run.micro_batch * run.looped_sequences * 2 * operations(20, 19)
 
 
 def time_links(run: SimpleNamespace) -> None:
@@ -1090,7 +1113,8 @@ def time_step(run: SimpleNamespace) -> None:
     # Waits for other GPUs, once a step unless weights are gathered: the delays of its micro-steps even out.
     delays = 1 if run.shards_weights else run.grad_accum
     busy *= 1 + k.waiting_per_doubling * math.log2(run.gpu_count) / math.sqrt(delays)
-    busy *= 1 + k.bubble_share * (stages - 1) / run.grad_accum
+    idle = 1 / run.virtual_pipeline if run.virtual_pipeline else k.bubble_share
+    busy *= 1 + idle * (stages - 1) / run.grad_accum
     run.step_seconds = busy + run.optimizer_seconds + run.host_per_step_seconds
     run.tokens_per_second_per_gpu = tokens / run.step_seconds / run.model_parallel
     terms = {

@@ -48,6 +48,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     ),
     "offload": (None, None, "cpu", "act", "cpu+act"), "memory_metric": (None, "alloc", "reserved", "smi"),
     "fp8": (None, None, 0, 1, 2), "node_network_gbps": (None, 100, 3200),
+    "cuda_graph": (None, None, "none", "parts", "step"), "looped_sequences": (None, None, 5.2, 83),
     "software_date": (None, date(2019, 7, 1), date(2024, 10, 1), date(2025, 11, 15), date(2030, 1, 1)),
 }  # fmt: skip
 
@@ -84,6 +85,7 @@ def drawn_groups(rng: random.Random, run: Row) -> Row:
         ]  # fmt: skip
         tensor, pipeline, context = rng.choice([size for size in sizes if gpus % math.prod(size) == 0])
         groups |= {"pipeline_parallel": pipeline, "context_parallel": context}
+        groups["virtual_pipeline"] = rng.choice((None, 1, 4))
         groups["tensor_parallel"] = rng.choice((None, 1)) if tensor == 1 else tensor
     return groups
 

@@ -295,10 +295,44 @@ def test_biases_of_experts_cost_time_in_engines(model: duckdb.DuckDBPyConnection
         "micro_batch": 1, "seq_len": 2048,
     }  # fmt: skip
     many, few = answers(model, "speed_terms_of", [job | {"expert_parallel": 1}, job | {"expert_parallel": 8}])
-    assert many["host_seconds"] > 1.2 * few["host_seconds"]  # 32 experts in a loop, and four
+    assert many["host_seconds"] > 1.2 * few["host_seconds"]  # 32 experts on the rank, and four
+    loops = [run["host_floor_seconds"] for run in answers(model, "speed_terms_of", [
+        job | {"model": name, "expert_parallel": ranks} for name in ("gpt-oss-20b", "qwen3-30b-a3b")
+        for ranks in (1, 8)
+    ])]  # fmt: skip
+    # Two tensors more per expert, and a loop over the biases.
+    assert (loops[0] - loops[1]) / 24 / 28 > 2 * (loops[2] - loops[3]) / 48 / 112
     assert many["expert_bias_seconds_per_token"] == few["expert_bias_seconds_per_token"] > 0
     others = answers(model, "speed_terms_of", [job | {"model": "qwen3-30b-a3b"}, job | {"stack": "hf"}])
     assert [other["expert_bias_seconds_per_token"] for other in others] == [0, 0]
+
+
+def test_packed_sequences_take_time_one_by_one(model: duckdb.DuckDBPyConnection) -> None:
+    job: Row = {
+        "model": "qwen3-8b", "gpu": "h100-sxm-80gb", "gpu_count": 4, "tensor_parallel": 4, "stack": "te",
+        "method": "full", "checkpointing": "none", "micro_batch": 1, "seq_len": 32768,
+    }  # fmt: skip
+    none, few, many = answers(
+        model, "speed_terms_of", [job | {"looped_sequences": count} for count in (None, 8, 80)]
+    )
+    assert many["host_floor_seconds"] - none["host_floor_seconds"] == pytest.approx(
+        10 * (few["host_floor_seconds"] - none["host_floor_seconds"])
+    )
+    # Tokens attend to their own sequence only, but to launch kernels for each costs more than this saves.
+    assert many["attention_seconds"] < few["attention_seconds"] < none["attention_seconds"]
+    assert many["tokens_per_second_per_gpu"] < 0.7 * none["tokens_per_second_per_gpu"]
+
+
+def test_cuda_graphs_take_launches_from_the_host(model: duckdb.DuckDBPyConnection) -> None:
+    job: Row = {
+        "model": "qwen3-30b-a3b", "gpu": "h100-sxm-80gb", "gpu_count": 16, "stack": "te", "method": "full",
+        "expert_parallel": 16, "micro_batch": 1, "seq_len": 4096, "checkpointing": "none",
+    }  # fmt: skip
+    assumed, none, parts, step = answers(
+        model, "speed_terms_of", [job | {"cuda_graph": what} for what in (None, "none", "parts", "step")]
+    )
+    assert assumed["step_seconds"] == none["step_seconds"] > parts["step_seconds"] > step["step_seconds"]
+    assert step["host_seconds"] == 0 < parts["host_seconds"]
 
 
 def test_embeddings_and_head_of_a_sharded_model_are_sent_in_the_open(
