@@ -45,8 +45,8 @@ BOUND = 4.0
 MAX_STEPS = 40
 """The largest number of steps before the slopes are computed anew."""
 
-LEAST_GAIN = 0.0005
-"""A descent ends when its slopes promise to lower the cost by less than this."""
+LEAST_GAIN = 0.001
+"""A descent ends when its slopes promise to lower the cost by less than this within the radius."""
 
 MAX_LINEARIZATIONS = 6
 """The largest number of times that the slopes are computed anew while a fit starts from the priors."""

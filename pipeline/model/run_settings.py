@@ -187,9 +187,13 @@ def check_quantization(settings: Settings) -> None:
 
 
 def check_looped_sequences(settings: Settings) -> None:
-    """Raise RunError if a run whose stack is not Megatron states sequences that Megatron would loop over."""
-    if settings.get("looped_sequences") and settings.get("stack") != "te":
-        raise RunError("looped_sequences: goes with stack te, whose packed sequences it describes")
+    """Raise RunError for packed sequences that a stack other than Megatron would loop over, and for more of
+    them than tokens."""
+    looped = float(settings.get("looped_sequences") or 0)
+    if looped and settings.get("stack") != "te":
+        raise RunError("looped_sequences: needs stack te (Megatron), whose packed sequences it describes")
+    if looped > float(settings.get("seq_len") or MOST):
+        raise RunError(f"looped_sequences: {looped:g} in a packed one of {settings['seq_len']:g} tokens")
 
 
 def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]) -> RunRow:

@@ -151,6 +151,7 @@ SELECT
         assumed(TRUE, 'checkpointing', s.checkpointing, d.checkpointing),
         assumed(TRUE, 'flash_attention', s.flash_attention, d.flash_attention),
         assumed(TRUE, 'stack', s.stack, d.stack),
+        assumed(s.stack = 'te', 'cuda_graph', s.cuda_graph, 'by_method_and_gpu'),
         assumed(TRUE, 'software_date', s.software_date, strftime(newest_software(), '%Y-%m')),
         CASE
             WHEN software_age_years(s.software_date) >= 1
@@ -195,7 +196,7 @@ COMMENT ON FUNCTION usual_network_gbps IS
 
 CREATE OR REPLACE MACRO impossible_groups(
     gpu_count, node_count, tensor_parallel, pipeline_parallel, context_parallel, expert_parallel,
-    layers, experts
+    layers, experts, virtual_pipeline := NULL
 ) AS
     CASE
         WHEN gpu_count % node_count <> 0
@@ -204,6 +205,10 @@ CREATE OR REPLACE MACRO impossible_groups(
         WHEN pipeline_parallel > layers
             THEN 'pipeline_parallel: ' || pipeline_parallel::BIGINT || ' stages, but the model has '
                 || layers || ' layers'
+        -- Embeddings and head may count as a layer each: Llama 3.1 405B has 126, in 16 x 8 stages.
+        WHEN pipeline_parallel * virtual_pipeline > layers + 2
+            THEN 'virtual_pipeline: ' || virtual_pipeline::BIGINT || ' stages on each of '
+                || pipeline_parallel::BIGINT || ' GPUs, but the model has ' || layers || ' layers'
         WHEN expert_parallel > experts
             THEN 'expert_parallel: ' || expert_parallel::BIGINT || ' ranks, but the model has '
                 || experts || CASE WHEN experts = 1 THEN ' expert: it is dense' ELSE ' experts' END
@@ -227,7 +232,7 @@ SELECT
     s.* REPLACE (
         coalesce(error(impossible_groups(
             s.gpu_count, s.node_count, s.tensor_parallel, s.pipeline_parallel, s.context_parallel,
-            s.expert_parallel, m.layers, m.experts
+            s.expert_parallel, m.layers, m.experts, virtual_pipeline := s.virtual_pipeline
         )), s.gpu_count) AS gpu_count,
         coalesce(s.node_count, ceil(s.gpu_count / g.max_gpus_per_node)) AS node_count,
         coalesce(s.node_network_gbps,

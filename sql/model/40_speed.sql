@@ -16,9 +16,10 @@ CREATE OR REPLACE MACRO synced_host_share() AS 0.25e0;
 COMMENT ON FUNCTION synced_host_share IS
     'Share of the host time that is never hidden in a mixture of experts: before it launches the products, the host waits in each layer for the numbers of tokens per expert (cuda_sync_point in Megatron-LM''s moe/token_dispatcher.py), and the GPU for the host thereafter. Assumed.';
 
-CREATE OR REPLACE MACRO fused_sorting_share() AS 0.5e0;
-COMMENT ON FUNCTION fused_sorting_share IS
-    'Share of the time for sorting tokens by expert that remains if the whole step is one CUDA graph, whose recipes fuse the products of experts with activation and quantization: dispatching tokens still copies them, but nothing else does. Assumed.';
+CREATE OR REPLACE MACRO sorting_share(cuda_graph, fp8, architecture) AS
+    CASE WHEN cuda_graph = 'step' AND fp8 >= 1 AND architecture LIKE 'Blackwell%' THEN 0.5e0 ELSE 1e0 END;
+COMMENT ON FUNCTION sorting_share IS
+    'Share of the time for sorting tokens by expert that remains: half in recipes for MXFP8 on Blackwell that capture the whole step, whose kernels fuse the products of experts with activation and quantization (container 26.06 made them 27 to 43% faster, but no faster on H100). Assumed: dispatching tokens still copies them, but nothing else does.';
 
 CREATE OR REPLACE MACRO expert_bias_bytes() AS 28e0;
 COMMENT ON FUNCTION expert_bias_bytes IS
@@ -57,7 +58,7 @@ CREATE OR REPLACE MACRO expert_loop_seconds(
         ELSE 0e0
     END;
 COMMENT ON FUNCTION expert_loop_seconds IS
-    'Host time per expert of a rank, layer and micro-step, in code that handles one expert after the other. The operations were counted on the code: Transformers before version 5 loops over the experts (6 operations in GraniteMoeParallelExperts, 18 in MixtralSparseMoeBlock and Qwen2MoeSparseMoeBlock, where newer versions group their products), and Megatron over their biases (2 in TEGroupedMLP._apply_bias). Megatron also handles the gradient of each of their tensors in Python (the hooks of DistributedDataParallel): two weights, and two biases if they have some.';
+    'Host time per expert of a rank, layer and micro-step, in code that handles one expert after the other. The operations were counted on the code: Transformers before version 5 loops over the experts (6 operations in GraniteMoeParallelExperts, 18 in MixtralSparseMoeBlock and Qwen2MoeSparseMoeBlock, where newer versions group their products), and Megatron over their biases (2 in TEGroupedMLP._apply_bias). Megatron also handles the gradient of each of their tensors in Python (the hooks of DistributedDataParallel): two weights, and two biases, if any.';
 
 CREATE OR REPLACE MACRO rotary_loop_seconds(recompute_passes, k) AS
     2e0 * operation_seconds(20e0, 19e0, recompute_passes, k);
@@ -127,7 +128,7 @@ WITH _speed_rates AS (
         CASE WHEN s.kernels = 'engine' THEN exp(s.software_age_years * k.progress_experts) ELSE 1e0 END
             AS expert_overhead,
         k.expert_half_width * expert_overhead / s.intermediate
-            * CASE WHEN s.cuda_graph = 'step' THEN fused_sorting_share() ELSE 1e0 END AS expert_width_share,
+            * sorting_share(s.cuda_graph, s.fp8, s.architecture) AS expert_width_share,
         -- The kernels of bitsandbytes read a weight, find its value by a tree of comparisons, scale it in
         -- fp32 and write it in 16 bits (dDequantizeNF4 in csrc/kernels.cu): memory or arithmetic limits them.
         -- The matrix product that follows finds in the cache what fits there of one matrix of the MLP.
@@ -292,8 +293,8 @@ SELECT
         ELSE params_linear * (2e0 + recompute_passes) * (1 - unquantized_share)
             * CASE WHEN quantization = 'gptq' THEN k.dequantization_gptq ELSE 1e0 END
     END * dequantized_weight_seconds AS dequantization_seconds,
-    host_factor * CASE
-        WHEN cuda_graph = 'step' THEN 0e0
+    host_factor * CASE cuda_graph WHEN 'step' THEN 0e0 WHEN 'parts' THEN k.host_graphed ELSE 1e0 END
+    * CASE
         WHEN is_counted
             THEN python_operations * k.python_operation_seconds
                 + autograd_operations * k.autograd_operation_seconds
@@ -305,7 +306,6 @@ SELECT
                     ELSE 0e0
                 END
             )
-            * CASE cuda_graph WHEN 'parts' THEN k.host_graphed ELSE 1e0 END
             * (CASE WHEN is_full THEN 1e0 ELSE k.host_adapter_factor END)
             * (CASE WHEN is_quantized THEN 1 + k.host_quantized ELSE 1e0 END)
     END
@@ -564,7 +564,7 @@ _speed_step AS (
             -- micro-steps average out.
             * (1 + k.waiting_per_doubling * log2(gpu_count)
                 / CASE WHEN shards_weights THEN 1e0 ELSE sqrt(grad_accum) END)
-            -- A pipeline idles while it fills and drains, the less, the more stages per GPU are interleaved:
+            -- A pipeline idles while it fills and drains; interleaving more stages per GPU shortens this:
             -- Narayanan et al. 2021, arXiv 2104.04473.
             * (1 + coalesce(1 / virtual_pipeline, k.bubble_share) * (pipeline_parallel - 1) / grad_accum)
             + optimizer_seconds + host_per_step_seconds AS step_seconds

@@ -822,7 +822,7 @@ def counted_work(run: SimpleNamespace) -> dict[str, float] | None:
 
 
 def captured(run: SimpleNamespace) -> str:
-    """Return what CUDA graphs capture: of a mixture's step in an engine, all on Blackwell since May 2026."""
+    """Return what CUDA graphs capture if a run does not say: all of a mixture's step on Blackwell, in fp8."""
     is_new = run.software_date is None or run.software_date >= date(2026, 5, 1)
     is_mixture = run.m.experts > 1 and not run.is_hybrid
     is_blackwell = str(run.g.architecture).startswith("Blackwell") and run.g.segment == "datacenter"
@@ -849,7 +849,8 @@ def time_tokens(run: SimpleNamespace) -> None:
     biased = run.adds_expert_biases * m.layers * run.experts_active * m.hidden
     run.expert_bias_seconds_per_token = biased * (4 + 6 + 4 + 8 + 6) * (2 + again) / memory
     run.expert_width_share = k.expert_half_width * run.expert_overhead / m.intermediate
-    run.expert_width_share *= 0.5 if run.cuda_graph == "step" else 1
+    is_fused = run.cuda_graph == "step" and run.fp8 >= 1 and run.g.architecture.startswith("Blackwell")
+    run.expert_width_share *= 0.5 if is_fused else 1
     sorting = run.expert_flop_share * run.expert_width_share
     run.matmul_seconds_per_token = (
         run.folds_adapters * 2 * run.linear_active * run.expert_flop_share / products
@@ -913,9 +914,9 @@ def time_micro_step(run: SimpleNamespace) -> None:
         run.hook_seconds = m.layers * k.zero3_hook_seconds
     elif run.sharding == "fsdp" and run.gpu_count > 1:
         run.hook_seconds = m.layers * k.fsdp_hook_seconds * run.host_factor
-    run.host_floor_seconds = 0.0
-    if run.cuda_graph != "step":
-        run.host_floor_seconds = run.host_factor * host_work(run) + m.layers * loops(run)
+    launched = {"none": 1, "parts": k.host_graphed, "step": 0}[run.cuda_graph]
+    run.host_floor_seconds = run.host_factor * host_work(run) * launched
+    run.host_floor_seconds += m.layers * loops(run) if run.cuda_graph != "step" else 0
     moved = 28.0  # AdamW reads or writes seven numbers of 4 bytes
     if run.is_full and not run.has_masters:
         moments = 4 if "8bit" in run.optimizer else 4 * run.full_weight_bytes
@@ -947,7 +948,6 @@ def host_work(run: SimpleNamespace) -> float:
     layer = k.host_seconds_engine if run.kernels == "engine" else k.host_seconds_layer
     if run.stack != "hf" and run.expert_params > 0:
         layer += k.host_seconds_experts * run.expert_overhead
-    layer *= k.host_graphed if run.cuda_graph == "parts" else 1
     layer *= 1 if run.is_full else k.host_adapter_factor
     layer *= 1 + k.host_quantized if run.is_quantized else 1
     return float(run.layers * (2 + run.recompute_passes) * layer)
