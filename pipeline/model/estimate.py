@@ -386,6 +386,7 @@ _RULES = {
     "autocast": "1 in the Transformers Trainer, else 0",
     "lora_targets": "all linear layers",
     "sharding": "zero1 on stack te, else fsdp for full and pretrain, ddp for adapters",
+    "tensor_parallel": "as few GPUs as hold the weights, with 6 bytes for each that is trained",
     "cuda_graph": "step for mixtures trained in fp8 on Blackwell, else none",
 }
 """Defaults that are rules rather than values."""

@@ -152,6 +152,8 @@ SELECT
         assumed(TRUE, 'flash_attention', s.flash_attention, d.flash_attention),
         assumed(TRUE, 'stack', s.stack, d.stack),
         assumed(s.stack = 'te', 'cuda_graph', s.cuda_graph, 'by_method_and_gpu'),
+        assumed(s.stack = 'te' AND s.gpu_count > 1 AND s.sharding IS NULL, 'tensor_parallel',
+            s.tensor_parallel, 'by_weights'),
         assumed(TRUE, 'software_date', s.software_date, strftime(newest_software(), '%Y-%m')),
         CASE
             WHEN software_age_years(s.software_date) >= 1
