@@ -111,6 +111,11 @@ CREATE OR REPLACE MACRO usual_precision(method) AS
 COMMENT ON FUNCTION usual_precision IS
     'The training precision of a run or job that states none. If all weights are trained, most trainers keep them in fp32 (catalog/frameworks.yaml).';
 
+CREATE OR REPLACE MACRO splits_by_weights(stack, gpu_count, sharding) AS
+    stack = 'te' AND gpu_count > 1 AND sharding IS NULL;
+COMMENT ON FUNCTION splits_by_weights IS
+    'True if tensor parallelism, where a run does not state it, is chosen for the weights to fit (least_tensor_parallel); otherwise it is 1.';
+
 CREATE OR REPLACE MACRO assumed_settings(jobs) AS TABLE
 SELECT
     coalesce(s.method, d.method) IN ('full', 'pretrain') AS is_full,
@@ -152,8 +157,8 @@ SELECT
         assumed(TRUE, 'flash_attention', s.flash_attention, d.flash_attention),
         assumed(TRUE, 'stack', s.stack, d.stack),
         assumed(s.stack = 'te', 'cuda_graph', s.cuda_graph, 'by_method_and_gpu'),
-        assumed(s.stack = 'te' AND s.gpu_count > 1 AND s.sharding IS NULL, 'tensor_parallel',
-            s.tensor_parallel, 'by_weights'),
+        assumed(splits_by_weights(s.stack, s.gpu_count, s.sharding), 'tensor_parallel', s.tensor_parallel,
+            'by_weights'),
         assumed(TRUE, 'software_date', s.software_date, strftime(newest_software(), '%Y-%m')),
         CASE
             WHEN software_age_years(s.software_date) >= 1
@@ -262,7 +267,7 @@ SELECT
         END) AS sharding,
         -- Assumed: 6 bytes per trained weight, for the weight, its gradient and some optimizer state.
         coalesce(s.tensor_parallel, CASE
-            WHEN s.stack = 'te' AND s.sharding IS NULL AND s.gpu_count > 1 THEN least_tensor_parallel(
+            WHEN splits_by_weights(s.stack, s.gpu_count, s.sharding) THEN least_tensor_parallel(
                 gib(m.params_total * CASE WHEN is_full THEN 6e0 ELSE bytes_16bit() END),
                 g.usable_memory_gib,
                 s.gpu_count / (coalesce(s.pipeline_parallel, 1) * coalesce(s.context_parallel, 1))

@@ -74,6 +74,10 @@ CREATE OR REPLACE MACRO adds_expert_biases(kernels, model) AS kernels = 'engine'
 COMMENT ON FUNCTION adds_expert_biases IS
     'True if Megatron adds a bias to the output of each expert, one expert after the other (TEGroupedMLP._apply_bias in Megatron-LM''s moe/experts.py): gpt-oss has such biases.';
 
+CREATE OR REPLACE MACRO slices_experts(stack, model) AS stack = 'hf' AND model LIKE 'granite-%';
+COMMENT ON FUNCTION slices_experts IS
+    'True if one tensor holds the weights of all experts of a layer, and the code takes a slice of it for the product of each expert (GraniteMoeParallelExperts in transformers).';
+
 CREATE OR REPLACE MACRO settings_of(jobs) AS TABLE
 WITH _settings_resolved AS (
     SELECT * FROM resolved_settings(jobs)
@@ -94,6 +98,7 @@ _settings_shape AS (
         CASE WHEN runs_every_expert THEN m.experts ELSE m.experts_active END AS experts_active,
         coalesce(m.shared_intermediate, 0) AS shared_width,
         adds_expert_biases(s.kernels, m.model)::INTEGER AS adds_expert_biases,
+        slices_experts(s.stack, m.model) AS slices_experts,
         m.experts > 1 AND adapts_experts(s.is_trainer, m.model) AS adapts_experts,
         -- PEFT adds the adapters of an expert tensor to that tensor before each matrix product.
         (fuses_experts(s.stack, m.experts) AND adapts_experts AND s.adapts_mlp = 1)::INTEGER
@@ -121,7 +126,6 @@ _settings_shape AS (
             s.seq_len / greatest(1e0, s.looped_sequences), m.layers, m.full_attention_layers,
             m.linear_attention_layers, m.sliding_window
         )::DOUBLE AS attended_length,
-        coalesce(m.linear_attention_layers, 0) > 0 AS is_hybrid,
         of_all_layers(m.layers, m.dense_layers, 1e0, 0e0) AS sparse_share,
         of_all_layers(
             m.layers, m.dense_layers,
@@ -138,7 +142,7 @@ _settings_shape AS (
             (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
             * m.experts * m.hidden * m.intermediate * (2 + m.gated_mlp)
         ) AS expert_params,
-        g.vendor, g.architecture, g.segment, g.memory_type, g.year AS gpu_year,
+        g.vendor, g.architecture, g.memory_type, g.year AS gpu_year,
         g.max_gpus_per_node, g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
         coalesce(g.cache_mib, 0e0) * 1048576e0 AS cache_bytes,
         g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,

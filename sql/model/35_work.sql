@@ -84,8 +84,7 @@ SELECT
         WHEN 'full' THEN 1e0
         WHEN 'sac' THEN CASE WHEN kernels = 'engine' THEN k.recompute_engine ELSE k.recompute_selective END
         ELSE 0e0
-    END
-        AS recompute_passes,
+    END AS recompute_passes,
     {
         'layer_token_hidden': layers * hidden,
         'layer_token_query': layers * query_width,

@@ -45,11 +45,11 @@ COMMENT ON FUNCTION operation_seconds IS
     'Host time of code with the given numbers of tensor operations in its forward and its backward pass. Python drives the forward pass and its recomputation, and autograd the backward pass. k: a row of constants.';
 
 CREATE OR REPLACE MACRO expert_loop_seconds(
-    stack, kernels, is_full, model, adds_expert_biases, recompute_passes, k
+    stack, kernels, is_full, slices_experts, adds_expert_biases, recompute_passes, k
 ) AS
     CASE
         WHEN stack = 'hf' THEN CASE
-            WHEN model LIKE 'granite-%' THEN operation_seconds(6e0, 18e0, recompute_passes, k)
+            WHEN slices_experts THEN operation_seconds(6e0, 18e0, recompute_passes, k)
             ELSE operation_seconds(18e0, 36e0, recompute_passes, k)
         END
         WHEN kernels = 'engine'
@@ -65,14 +65,13 @@ CREATE OR REPLACE MACRO rotary_loop_seconds(recompute_passes, k) AS
 COMMENT ON FUNCTION rotary_loop_seconds IS
     'Host time per packed sequence, layer and micro-step to apply rotary embeddings to the queries and keys of one sequence after the other, in 20 operations each (_apply_rotary_pos_emb_thd in Megatron-LM''s embeddings/rope_utils.py until August 2026), counted on the code.';
 
-CREATE OR REPLACE MACRO sliced_expert_bytes(stack, is_full, model, experts, expert_params, weight_bytes) AS
+CREATE OR REPLACE MACRO sliced_expert_bytes(slices_experts, is_full, experts, expert_params, weight_bytes) AS
     CASE
-        WHEN stack = 'hf' AND is_full AND model LIKE 'granite-%'
-            THEN 4e0 * experts * expert_params * weight_bytes
+        WHEN slices_experts AND is_full THEN 4e0 * experts * expert_params * weight_bytes
         ELSE 0e0
     END;
 COMMENT ON FUNCTION sliced_expert_bytes IS
-    'Bytes that a backward pass moves because one tensor holds the weights of all experts of a layer and each expert''s product takes a slice of it (GraniteMoeParallelExperts in transformers): the gradient of each slice is written as a tensor of zeros for all experts (1), and added to the sum of those before (3).';
+    'Bytes that a backward pass moves for the gradients of experts whose weights are slices of one tensor (slices_experts): the gradient of each slice is written as a tensor of zeros for all experts (1), and added to the sum of those before (3).';
 
 CREATE OR REPLACE MACRO exposed_seconds(work, cover, spread) AS
     -- Two forms of one root, of which each adds two positive numbers: small differences are inexact.
@@ -281,7 +280,7 @@ SELECT
     -- Folding adapters reads and writes the weights; gradients are written once and read twice.
     (
         moved_weight_bytes + folded_bytes * (5 + 2 * recompute_passes)
-        + sliced_expert_bytes(stack, is_full, model, experts, expert_params, full_weight_bytes)
+        + sliced_expert_bytes(slices_experts, is_full, experts, expert_params, full_weight_bytes)
     )
         / (memory_bytes_per_second * k.bandwidth_efficiency)
         + kernel_launches * k.kernel_seconds AS fixed_traffic_seconds,
@@ -313,7 +312,9 @@ SELECT
         WHEN cuda_graph = 'step' THEN 0e0
         ELSE layers * (
             CASE WHEN expert_params > 0 THEN experts / expert_parallel ELSE 0e0 END
-            * expert_loop_seconds(stack, kernels, is_full, model, adds_expert_biases, recompute_passes, k)
+            * expert_loop_seconds(
+                stack, kernels, is_full, slices_experts, adds_expert_biases, recompute_passes, k
+            )
             + micro_batch * looped_sequences * rotary_loop_seconds(recompute_passes, k)
         )
     END AS host_floor_seconds,

@@ -216,6 +216,7 @@ def describe_model(run: SimpleNamespace) -> None:
         setattr(run, name, getattr(m, name))
     run.runs_every_expert = run.is_trainer and m.model.startswith("llama-4-")
     run.adds_expert_biases = run.kernels == "engine" and m.model.startswith("gpt-oss-")
+    run.slices_experts = run.stack == "hf" and m.model.startswith("granite-")
     run.experts_active = m.experts if run.runs_every_expert else m.experts_active
     run.params_active = m.params_total if run.runs_every_expert else m.params_active
     run.params_unquantized = m.params_total - m.params_linear
@@ -896,7 +897,7 @@ def time_micro_step(run: SimpleNamespace) -> None:
     held = m.params_linear - run.expert_params + apart
     run.weight_read_seconds += 2 * held * passes * k.weight_reads / memory
     moved = work["moved_weight_bytes"] + run.folded_bytes * (5 + 2 * again)
-    if run.stack == "hf" and run.is_full and m.model.startswith("granite-"):
+    if run.slices_experts and run.is_full:
         # Each expert's gradient is written as one of all experts, and added: one write, two reads, one write.
         moved += m.experts * 4 * run.expert_params * run.full_weight_bytes
     run.fixed_traffic_seconds = moved / (memory * k.bandwidth_efficiency)
@@ -963,7 +964,7 @@ def loops(run: SimpleNamespace) -> float:
 
     of_an_expert = 0.0
     if run.stack == "hf":
-        of_an_expert = operations(6, 18) if run.m.model.startswith("granite-") else operations(18, 36)
+        of_an_expert = operations(6, 18) if run.slices_experts else operations(18, 36)
     elif run.kernels == "engine":
         tensors = (4 if run.adds_expert_biases else 2) if run.is_full else 0
         of_an_expert = tensors * k.expert_tensor_seconds
